@@ -238,10 +238,11 @@ HELD_BY: dict[str, str] = {
         "running_rows.py attention_shapes.py compiler/tvm/plan/running_softmax.py"
     ),
     "tests/compiler/tvm/strategy/cuda/test_tensor_product.py": (
-        "staged_factor.py fragments.py staged_sums.py tiles.py compiler/tvm/cuda/tensor_core.py"
+        "staged_factor.py fragments.py staged_sums.py made_of_sums.py"
+        " compiler/tvm/cuda/tensor_core.py"
     ),
     "tests/compiler/tvm/strategy/cuda/test_warp_group_product.py": (
-        "swizzled_factor.py group_products.py compiler/tvm/cuda/warp_group.py"
+        "swizzled_factor.py group_products.py group_launch.py compiler/tvm/cuda/warp_group.py"
     ),
     "tests/compiler/tvm/cuda/test_build.py": ("rules.py compiler/tvm/strategy/cuda/__init__.py"),
     # The runtime: a unit is x.h and x.cc.

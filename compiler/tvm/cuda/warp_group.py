@@ -50,8 +50,18 @@ __device__ __forceinline__ void composite_wgmma_end(float* sums) {
   for (int i = 0; i < count; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-// Adds the product of 64 rows of 16 elements and as many columns; which factors lie with their
-// other dimension near is stated. A first factor in registers has the fragments of `mma.sync`.
+// Waits until all but the last groups of products have ended, which read these registers: they may
+// be written then.
+template <int groups, int count>
+__device__ __forceinline__ void composite_wgmma_release(uint32_t* registers) {
+  composite_wgmma_wait<groups>();
+#pragma unroll
+  for (int i = 0; i < count; ++i) asm volatile("" : "+r"(registers[i])::"memory");
+}
+
+// Adds the product of 64 rows of 16 elements (of TF32: 8) and as many columns; which factors lie
+// with their other dimension near is stated. A first factor in registers has the fragments of
+// `mma.sync`.
 template <int columns, int a_far, int b_far> struct composite_wgmma;
 """
 
@@ -68,6 +78,13 @@ _TAIL = """
   }
 COMPOSITE_WGMMA(float16)
 COMPOSITE_WGMMA(bfloat16)
+
+// Of the second factor the tensor cores read 10 bits of each mantissa.
+template <int columns>
+__device__ __forceinline__ void composite_wgmma_held_tf32(float* sums, const uint32_t* a,
+                                                          uint64_t b) {
+  composite_wgmma<columns, 0, 0>::held_tf32(sums, a, b);
+}
 #endif
 """
 
@@ -81,14 +98,18 @@ def _function(name: str, kind: str, columns: int, *, held: bool) -> str:
     flags = f"1, 1, 1, %{second + 1}" if held else f"1, 1, 1, %{second + 1}, %{second + 2}"
     outputs = ", ".join(f'"+f"(s[{i}])' for i in range(count))
     inputs = ", ".join(f'"r"(a[{i}])' for i in range(4)) if held else '"l"(a)'
-    far = '"n"(b_far)' if held else '"n"(a_far), "n"(b_far)'
+    far = ', "n"(b_far)' if held else ', "n"(a_far), "n"(b_far)'
+    if kind == "tf32":  # its second factor lies in one way only
+        flags, far = "1, 1, 1", ""
     parameter = "const uint32_t* a" if held else "uint64_t a"
+    depth = 8 if kind == "tf32" else 16
     return (
         f"  static __device__ __forceinline__ void {'held_' * held}{name}(float* s, {parameter}, "
         f"uint64_t b) {{\n"
-        f'    asm volatile("wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{kind}.{kind} "\n'
+        f'    asm volatile("wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.f32.{kind}.{kind} "'
+        "\n"
         f'      "{{{sums}}}, "\n      "{first}, %{second}, {flags};"\n'
-        f'      : {outputs}\n      : {inputs}, "l"(b), {far});\n  }}\n'
+        f'      : {outputs}\n      : {inputs}, "l"(b){far});\n  }}\n'
     )
 
 
@@ -97,7 +118,7 @@ def _products(columns: int) -> str:
         _function(name, kind, columns, held=held)
         for name, kind in (("float16", "f16"), ("bfloat16", "bf16"))
         for held in (False, True)
-    )
+    ) + _function("tf32", "tf32", columns, held=True)
     head = f"template <int a_far, int b_far> struct composite_wgmma<{columns}, a_far, b_far> {{\n"
     return f"{head}{functions}}};\n"
 

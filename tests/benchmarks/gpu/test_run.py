@@ -75,7 +75,7 @@ def test_kernels_are_right_and_timed(driver: Driver, folder: Path) -> None:
     found = list(outcomes(WORKS, folder, driver))
     assert [(one.work, one.strategy, one.wrong) for one in found] == [
         ("dense", "tensor_product", ""),
-        ("lstm", "product+recurrence+elementwise", ""),
+        ("lstm", "tiled_product+recurrence+elementwise", ""),
         ("softmax", "rows", ""),
     ]
     assert all(0 < one.error < one.bound and one.seconds > 0 for one in found)

@@ -43,6 +43,15 @@ inline uint16_t Element(const void* at, int other, int inner, bool far) {
   return *element;
 }
 
+// The same of TF32, the inner dimension of which is the near one: 10 bits of the mantissa are read.
+inline float WideElement(const void* at, int other, int inner) {
+  const uintptr_t place = (uintptr_t)at + other * 128 + inner * 4;
+  const uint32_t bits = *(const uint32_t*)(place ^ (place >> 7 & 7) << 4) & ~uint32_t{0x1FFF};
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
 inline void CheckPublished(const void* at, size_t bytes) {
   CheckArrived(at, bytes);
   for (const Copies& thread : copies)
@@ -59,7 +68,12 @@ inline void CheckFactor(const void* at, int others, bool far) {
     CheckPublished(row + square * kApart, 16 * 128);
 }
 
-// The first factor: 16 elements of each of the two rows that a lane has sums of.
+constexpr int kTf32 = 2;
+
+// How many elements of the inner dimension a product has.
+inline int Depth(int kind) { return kind == kTf32 ? 8 : 16; }
+
+// The first factor: its elements of each of the two rows that a lane has sums of.
 using Rows = std::array<std::array<float, 16>, 2>;
 
 template <class First>
@@ -72,8 +86,9 @@ void BeginProduct(float* sums, int columns, bool b_far, const void* b, int kind,
     const Rows a = first();
     for (int i = 0; i < columns / 2; ++i) {
       const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      for (int k = 0; k < 16; ++k)
-        sums[i] += a[i / 2 % 2][k] * Decode(Element(b, column, k, b_far), kind);
+      for (int k = 0; k < Depth(kind); ++k)
+        sums[i] += a[i / 2 % 2][k] * (kind == kTf32 ? WideElement(b, column, k)
+                                                    : Decode(Element(b, column, k, b_far), kind));
     }
   };
   own.groups.back().push_back({compute});
@@ -99,11 +114,14 @@ void MultiplyHeld(float* sums, const uint32_t* a, const void* b, int kind) {
   const auto sent = Exchange(own, sizeof own);
   const int lane = int(thread.x) % kWarp;
   Rows rows;
+  const int together = kind == kTf32 ? 1 : 2;  // elements of a register
   for (int half = 0; half < 2; ++half)
-    for (int k = 0; k < 16; ++k) {
+    for (int k = 0; k < Depth(kind); ++k) {
+      const int cell = k / together;
       uint32_t bits;
-      memcpy(&bits, sent[lane / 4 * 4 + k / 2 % 4] + 4 * (k / 8 * 2 + half), 4);
-      rows[half][k] = Decode(bits >> (k % 2 * 16) & 0xFFFF, kind);
+      memcpy(&bits, sent[lane / 4 * 4 + cell % 4] + 4 * (cell / 4 * 2 + half), 4);
+      if (kind != kTf32) bits = bits >> (k % 2 * 16) & 0xFFFF;
+      rows[half][k] = Decode(bits, kind);
     }
   BeginProduct(sums, columns, b_far, b, kind, [=] {
     if (memcmp(own, a, sizeof own) != 0) Fail("a register changes while a product reads it");
@@ -136,6 +154,11 @@ void composite_wgmma_end(float*) {
   composite_threads::EndProducts(0);
 }
 
+template <int groups, int count>
+void composite_wgmma_release(uint32_t*) {
+  composite_threads::EndProducts(groups);
+}
+
 inline uint64_t composite_matrix(const void* at) {
   if ((uintptr_t)at % 16 != 0) composite_threads::Fail("a factor lies at no multiple of 16 bytes");
   return (uintptr_t)at / 16;
@@ -153,3 +176,9 @@ inline uint64_t composite_matrix(const void* at) {
   }
 COMPOSITE_WGMMA(float16, 0)
 COMPOSITE_WGMMA(bfloat16, 1)
+
+template <int columns>
+void composite_wgmma_held_tf32(float* sums, const uint32_t* a, uint64_t b) {
+  composite_threads::MultiplyHeld<columns, 0>(sums, a, (const void*)(b * 16),
+                                              composite_threads::kTf32);
+}

@@ -16,8 +16,10 @@ from composite.compiler.tvm.strategy.cuda.recurrence import Recurrence
 from composite.compiler.tvm.strategy.cuda.reduction import Reduction
 from composite.compiler.tvm.strategy.cuda.rows import RowStages
 from composite.compiler.tvm.strategy.cuda.tensor_product import TensorProduct
+from composite.compiler.tvm.strategy.cuda.tiled_product import TiledProduct
 from composite.compiler.tvm.strategy.cuda.warp_group_attention import WarpGroupAttention
 from composite.compiler.tvm.strategy.cuda.warp_group_product import WarpGroupProduct
+from composite.compiler.tvm.strategy.cuda.warp_group_tf32 import WarpGroupTf32
 
 __all__ = ["STRATEGIES", "joined_stages"]
 
@@ -27,7 +29,9 @@ STRATEGIES: tuple[Strategy, ...] = (
     WarpGroupAttention(),
     Attention(),
     WarpGroupProduct(),
+    WarpGroupTf32(),
     TensorProduct(),
+    TiledProduct(),
     Product(),
     RowStages(),
     Reduction(),

@@ -100,7 +100,7 @@ class _Launch:
         view = staged.view(pool)
         team, batch = Team(grid.thread, _WARPS * WARP), self._found.scores.shape[:-2]
         corner = Corner(place_of(matrix, batch, self._context), first, index(0))
-        staged.begin(team, Place(view, index(0)), corner)
+        staged.bring(team, Place(view, index(0)), corner)
         block.call("composite_commit_copies")
         block.call("composite_wait_for_copies<0>")
         block.barrier()
@@ -141,7 +141,7 @@ class _Launch:
             )
             for one, view, at, corner in zip(factors, views, behind, corners, strict=True):
                 to = Place(view, block.bind(slot * one.elements + at, "to"))
-                one.begin(Team(grid.thread, _WARPS * WARP), to, corner)
+                one.bring(Team(grid.thread, _WARPS * WARP), to, corner)
             block.call("composite_commit_copies")
 
         starts = [

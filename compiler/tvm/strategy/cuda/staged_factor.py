@@ -2,13 +2,15 @@
 
 A piece lies there as in memory, rows a little apart from each other, so that what a warp reads at a
 time lies in different banks. Where strides say that 4, 8 or 16 bytes lie side by side at multiples
-of them, they are copied behind the threads (``cp.async``); other elements are read and stored.
+of them, they are copied behind the threads (``cp.async``); other elements are loaded, many at once,
+and stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from tvm import tirx
@@ -25,6 +27,8 @@ from composite.compiler.tvm.strategy.cuda.vectors import device_block, is_multip
 
 _COPIED = (16, 8, 4)
 """Bytes that a thread may copy at a time."""
+_MOST_LOADED = 32
+"""Elements that a thread has in registers on their way to shared memory."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,22 @@ def copied_together(factor: Factor, where: Strided | None, context: Context) -> 
     return 0
 
 
+class _Element(NamedTuple):
+    """What a thread brings at a time: its number, from where to where, and whether it is there."""
+
+    number: Expr
+    to: Place
+    source: list[Index]
+    inside: Expr
+
+
+class _Loaded(NamedTuple):
+    """An element that is in a register."""
+
+    element: _Element
+    register: Place
+
+
 class StagedFactor:
     """A factor of which shared memory holds pieces of ``side`` by ``piece`` elements.
 
@@ -131,22 +151,47 @@ class StagedFactor:
         """Return shared memory as an array of the factor's elements."""
         return self._block.view(pool, self._raw)
 
-    def begin(self, team: Team, to: Place, corner: Corner) -> None:
-        """Have the threads of a block bring a piece."""
-        block, width = self._block, max(1, self._width)
+    def bring(self, team: Team, to: Place, corner: Corner) -> None:
+        """Have the threads of a block bring a piece: begin to copy it, or load and store it."""
+        if self._width:
+            self._copy(team, to, corner)
+            return
+        each = self._each(team)
+        for first in range(0, each, _MOST_LOADED):
+            numbers = range(first, min(first + _MOST_LOADED, each))
+            self._store(self._load(team, to, corner, numbers), team)
+
+    def begin(self, team: Team, to: Place, corner: Corner) -> Callable[[], None]:
+        """Have the threads of a block begin to bring a piece, and return what ends it.
+
+        Elements that are not copied are in registers meanwhile, so that the threads need not wait
+        for them before they multiply.
+        """
+        each = self._each(team)
+        if self._width or each > _MOST_LOADED:
+            self.bring(team, to, corner)
+            return lambda: None
+        return partial(self._store, self._load(team, to, corner, range(each)), team)
+
+    def _each(self, team: Team) -> int:
+        """Return how often a thread takes elements of a piece, of those that are not copied."""
+        return -(-self._shape[0] * self._shape[1] // team.threads)
+
+    def _copy(self, team: Team, to: Place, corner: Corner) -> None:
+        block, width = self._block, self._width
         count = self._shape[0] * self._shape[1] // width
-        if self._width and count % team.threads == 0:
+        if count % team.threads == 0:
             # All that a thread copies is under way at once.
             with block.loop(count // team.threads, "vector") as i:
                 number = block.bind(team.thread + i * team.threads, "number")
-                self._bring(number, to, corner)
+                self._begin_copy(self._element(number, width, to, corner))
         else:
             with block.share_out(team.thread, count, index(team.threads)) as number:
-                self._bring(number, to, corner)
+                self._begin_copy(self._element(number, width, to, corner))
 
-    def _bring(self, number: Expr, to: Place, corner: Corner) -> None:
-        """Bring what a thread brings at a time, of all that a piece has."""
-        block, width = self._block, max(1, self._width)
+    def _element(self, number: Expr, width: int, to: Place, corner: Corner) -> _Element:
+        """Return what a thread brings at a time, of all that a piece has."""
+        block = self._block
         along = self._shape[1] // width
         row = block.bind(quotient(number, along), "row")
         column = block.bind(remainder(number, along) * width, "column")
@@ -156,23 +201,41 @@ class StagedFactor:
         deep = block.bind(corner.inner + deep, "deep")
         size, depth = (self._context.size(d) for d in (self._factor.size, self._factor.depth))
         inside = block.let(tirx.And(other < index(size), deep < index(depth)))
-        bring = self._copy if self._width else self._read
-        bring(Place(to.buffer, place), self._factor.place(corner.batch, other, deep), inside)
+        source = self._factor.place(corner.batch, other, deep)
+        return _Element(number, Place(to.buffer, place), source, inside)
 
-    def _copy(self, to: Place, place: list[Index], inside: Expr) -> None:
+    def _begin_copy(self, element: _Element) -> None:
         where = self._where
         if where is None:
             raise ValueError("a factor that strides do not describe is not copied")
-        flat = sum((i * s for i, s in zip(place, where.strides, strict=True)), where.offset)
+        place = zip(element.source, where.strides, strict=True)
+        flat = sum((i * s for i, s in place), where.offset)
         # What is not there is not read, but no address outside of the array is made of it either.
-        flat = self._block.bind(choose(inside, index(flat), const(0, "int64")), "from")
-        self._block.begin_copy(to, Place(where.storage.buffer, flat), self._width, inside)
+        flat = choose(element.inside, index(flat), const(0, "int64"))
+        source = Place(where.storage.buffer, self._block.bind(flat, "from"))
+        self._block.begin_copy(element.to, source, self._width, element.inside)
 
-    def _read(self, to: Place, place: list[Index], inside: Expr) -> None:
+    def _load(self, team: Team, to: Place, corner: Corner, numbers: range) -> list[_Loaded]:
+        """Load elements, all of which are under way at once."""
         block, tensor = self._block, self._factor.tensor
-        block.store(*to, const(0, self._raw))
-        with block.when(inside):
-            value = self._context.access().read(tensor, place)
-            stored = to_storage(block, value, tensor.dtype)
-            same = storage_dtype(tensor.dtype) == self._raw
-            block.store(*to, stored if same else bits(block.let(stored), self._raw))
+        cells = block.registers(len(numbers), self._raw, "loaded")
+        found = []
+        for i, number in enumerate(numbers):
+            at = block.bind(team.thread + number * team.threads, "number")
+            element = self._element(at, 1, to, corner)
+            block.store(cells, i, const(0, self._raw))
+            with block.when(element.inside):
+                value = self._context.access().read(tensor, element.source)
+                stored = to_storage(block, value, tensor.dtype)
+                same = storage_dtype(tensor.dtype) == self._raw
+                block.store(cells, i, stored if same else bits(block.let(stored), self._raw))
+            found.append(_Loaded(element, Place(cells, i)))
+        return found
+
+    def _store(self, loaded: Sequence[_Loaded], team: Team) -> None:
+        """Store what was loaded where it belongs."""
+        block, count = self._block, self._shape[0] * self._shape[1]
+        for element, (cells, i) in loaded:
+            is_there = count % team.threads == 0 or element.number < index(count)
+            with block.when(is_there):
+                block.store(*element.to, block.load(cells, i))

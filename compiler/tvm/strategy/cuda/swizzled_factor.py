@@ -1,10 +1,10 @@
 """Factors of a product in shared memory as four warps together read them (``wgmma``).
 
-Pieces of 64 elements of 16 bits along the inner dimension lie there in rows of 128 bytes: of the
-inner dimension where that is the near one in memory, else of 64 elements of the other dimension,
-one such square after the other. In each group of eight rows the 16 bytes that a thread copies are
-swizzled by the number of the row (PTX ISA, "Swizzling modes"), so that neither the copies nor the
-products meet in a bank.
+Pieces of 64 elements of 16 bits, or 32 of TF32, along the inner dimension lie there in rows of 128
+bytes: of the inner dimension where that is the near one in memory, else (16 bits only) of 64
+elements of the other dimension, one such square after the other. In each group
+of eight rows the 16 bytes that a thread copies are swizzled by the number of the row (PTX ISA,
+"Swizzling modes"), so that neither the copies nor the products meet in a bank.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
 from composite.compiler.tvm.codegen.block import Buffer, const, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import Place
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.staged_factor import (
@@ -27,24 +28,40 @@ from composite.compiler.tvm.strategy.cuda.staged_factor import (
 )
 from composite.compiler.tvm.strategy.cuda.vectors import device_block, is_multiple
 
-PIECE = 64
-"""Elements of the inner dimension that are in shared memory at a time, of each row or column."""
+_ROW = 128
+"""Bytes of a row."""
+PIECE = _ROW // 2
+"""Elements of 16 bits of the inner dimension that are in shared memory at a time."""
+WIDE_PIECE = _ROW // 4
+"""The same of TF32."""
 GROUP_ROWS = 64
 """Rows that four warps multiply together."""
 DEPTH = 16
-"""Elements of the inner dimension that one instruction multiplies."""
-_RAW = "uint16"
-_TOGETHER = 8
-"""Elements of 16 bytes, and rows after which the swizzle repeats."""
+"""Elements of 16 bits of the inner dimension that one instruction multiplies."""
+_VECTOR = 16
+"""Bytes that a thread copies at a time."""
+_REPEAT = 8
+"""Rows after which the swizzle repeats, and vectors of a row."""
 
 
 def is_swizzled(factor: Factor, context: Context) -> bool:
     """Return whether a factor can be copied 16 bytes at a time, as a swizzle needs."""
-    return copied_together(factor, strided(factor.tensor, context.space), context) == _TOGETHER
+    where = strided(factor.tensor, context.space)
+    return copied_together(factor, where, context) == _VECTOR // _item(factor)
+
+
+def is_inner_near(factor: Factor, context: Context) -> bool:
+    """Return whether elements of the inner dimension lie side by side."""
+    axis = near_axis(strided(factor.tensor, context.space))
+    return (axis == -1) == factor.inner_last
+
+
+def _item(factor: Factor) -> int:
+    return ITEM_SIZE[factor.tensor.dtype]
 
 
 class SwizzledFactor:
-    """A factor of which shared memory holds pieces of ``side`` by 64 elements.
+    """A factor of which shared memory holds pieces of ``side`` rows or columns.
 
     Attributes:
         elements: Of a piece.
@@ -55,36 +72,45 @@ class SwizzledFactor:
         self._factor = factor
         self._context = context
         self._block = device_block(context)
-        self.elements = side * PIECE
+        item = _item(factor)
+        self._raw = "float32" if item == 4 else "uint16"
+        self._together = _VECTOR // item
+        self._piece = _ROW // item
+        self.elements = side * self._piece
         self._where = _strides(factor, context)
         axis = near_axis(self._where)
-        self.far = 0 if (axis == -1) == factor.inner_last else 1
+        self.far = 0 if is_inner_near(factor, context) else 1
+        if self.far and item == 4:
+            raise ValueError("the inner dimension of a factor in TF32 must be the near one")
         self._step = self._where.strides[-3 - axis]  # between rows
         self._side = side
-        near = side if self.far else PIECE
+        near = side if self.far else self._piece
         # A thread copies the same 16 bytes of several rows, whose numbers differ by whole swizzles.
-        self._across = near // _TOGETHER
+        self._across = near // self._together
         self._rows = team.threads // self._across
-        if self._rows % _TOGETHER:
+        if self._rows % _REPEAT:
             raise ValueError(f"{team.threads} threads do not swizzle rows of {near} elements")
-        self._count = self.elements // _TOGETHER // team.threads
+        self._count = self.elements // self._together // team.threads
         self._row = self._block.bind(quotient(team.thread, self._across), "row")
         self._column = self._block.bind(remainder(team.thread, self._across), "column")
 
     def view(self, pool: Buffer) -> Buffer:
         """Return shared memory as an array of the factor's elements."""
-        return self._block.view(pool, _RAW)
+        return self._block.view(pool, self._raw)
 
     def matrix(self, slot: Place, other: Expr | int = 0) -> Expr:
         """Return what a product is told of a piece, from a multiple of 64 of ``other`` on."""
-        address = self._block.address(slot.buffer, slot.at + other * PIECE)
+        address = self._block.address(slot.buffer, slot.at + other * self._piece)
         return self._block.let(tirx.call_pure_extern("uint64", "composite_matrix", address))
 
     def further(self, inner: int) -> Expr:
-        """Return what is added to that for a product from a multiple of 16 of ``inner`` on."""
-        square, within = divmod(inner, PIECE)
-        elements = square * self.elements + within * (PIECE if self.far else 1)
-        return const(elements // _TOGETHER, "uint64")
+        """Return what is added to that for a product from an element of ``inner`` on.
+
+        It is a multiple of what one instruction multiplies.
+        """
+        square, within = divmod(inner, self._piece)
+        elements = square * self.elements + within * (self._piece if self.far else 1)
+        return const(elements // self._together, "uint64")
 
     def begin(self, slot: Place, start: tuple[Sequence[Index], Expr], inner: Expr) -> None:
         """Have the threads of a block bring the piece of the inner dimension from ``inner`` on."""
@@ -95,23 +121,24 @@ class SwizzledFactor:
         for number in range(self._count):
             rows = number * self._rows
             block.begin_copy(
-                Place(slot.buffer, to + rows * PIECE),
+                Place(slot.buffer, to + rows * self._piece),
                 Place(self._where.storage.buffer, source + rows * self._step),
-                _TOGETHER,
+                self._together,
                 self._is_inside(corner, rows),
             )
 
     def _first_place(self) -> Expr:
         """Return where the first 16 bytes of a thread lie in a piece."""
-        square = quotient(self._column, _TOGETHER)
-        within = remainder(self._column, _TOGETHER)
-        swizzled = tirx.bitwise_xor(index(within), index(remainder(self._row, _TOGETHER)))
-        place = square * (PIECE * PIECE) + self._row * PIECE + swizzled * _TOGETHER
+        square = quotient(self._column, _REPEAT)
+        within = remainder(self._column, _REPEAT)
+        swizzled = tirx.bitwise_xor(index(within), index(remainder(self._row, _REPEAT)))
+        row, square = self._row * self._piece, square * self._piece**2
+        place = square + row + swizzled * self._together
         return self._block.bind(place, "place")
 
     def _first_element(self, corner: Corner) -> Expr:
         """Return which element a thread's first one is in memory."""
-        column = self._column * _TOGETHER
+        column = self._column * self._together
         other, deep = (column, self._row) if self.far else (self._row, column)
         place = self._factor.place(corner.batch, corner.start + other, corner.inner + deep)
         strides = self._where.strides
@@ -120,9 +147,9 @@ class SwizzledFactor:
     def _is_inside(self, corner: Corner, rows: int) -> Expr:
         """Return whether the factor has what a thread copies, ``rows`` after its first row."""
         size, depth = (self._context.size(d) for d in (self._factor.size, self._factor.depth))
-        column, row = self._column * _TOGETHER, self._row + rows
+        column, row = self._column * self._together, self._row + rows
         other, deep = (column, row) if self.far else (row, column)
-        if is_multiple(depth, PIECE):
+        if is_multiple(depth, self._piece):
             deep = 0  # all of a piece is there, or none of it
         inside = corner.inner + deep < index(depth)
         if is_multiple(size, self._side):

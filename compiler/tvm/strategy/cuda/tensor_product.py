@@ -11,7 +11,7 @@ the target says so. Not here: products of other numbers (:mod:`.product`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,14 +19,14 @@ from composite.compiler.tvm.codegen.access import Index
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.anchors import MatMul
-from composite.compiler.tvm.ir.dims import product
+from composite.compiler.tvm.ir.dims import Dim, product
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
 from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
-from composite.compiler.tvm.strategy.cuda.tiles import counts, default_tile
+from composite.compiler.tvm.strategy.cuda.tiles import Rung, counts, default_tile, how_many, rungs
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 
@@ -84,38 +84,43 @@ class _Writer:
     context: Context
 
     def write(self) -> None:
-        """Write one launch."""
-        factors = (
-            Factor(self.node.a, not self.node.transpose_a),
-            Factor(self.node.b, self.node.transpose_b),
-        )
-        _Launch(self.stage, self.anchor, factors, self.numbers, self.context).write()
+        """Write a launch for each of the rectangles, or a part of the launch around it."""
+        threads = device_block(self.context).threads
+        names = _allowed(self.numbers, threads)
+        tiles = {name: _TILES[name] for name in names}
+        if threads is None:
+            some = (names[0], names[-1])
+            found = rungs(self.anchor, tiles, some, "tensor.tile", self.context)
+        else:
+            default = default_tile(self.anchor, tiles)
+            name = self.context.choose("tensor.tile", names, default)
+            found = [Rung(name, how_many(self.anchor, tiles[name]))]
+        for one in found:
+            _Launch(self, tiles[one.name], one.work).write()
+
+    @property
+    def factors(self) -> tuple[Factor, Factor]:
+        """The product's factors."""
+        node = self.node
+        return Factor(node.a, not node.transpose_a), Factor(node.b, node.transpose_b)
 
 
 class _Launch:
-    def __init__(
-        self,
-        stage: Stage,
-        anchor: Tensor,
-        factors: tuple[Factor, Factor],
-        numbers: Numbers,
-        context: Context,
-    ) -> None:
-        self._anchor = anchor
+    def __init__(self, own: _Writer, tile: _Tile, work: Dim) -> None:
+        numbers, context, factors = own.numbers, own.context, own.factors
+        self._anchor = own.anchor
         self._numbers = numbers
         self._context = context
         self._block = device_block(context)
-        names = _allowed(numbers, self._block.threads)
-        default = default_tile(anchor, {name: _TILES[name] for name in names})
-        chosen = context.choose("tensor.tile", names, default)
-        self._tile = tile = _TILES[chosen]
+        self._tile = tile
+        self._work = work
         self._piece = _PIECE // numbers.bytes
         self._a, self._b = (
             StagedFactor(factor, side, self._piece, context)
             for factor, side in zip(factors, (tile.rows, tile.columns), strict=True)
         )
         self._pieces = quotient(context.size(factors[0].depth) + (self._piece - 1), self._piece)
-        self._epilogue = SumsEpilogue(stage, anchor, self._own_columns, context)
+        self._epilogue = SumsEpilogue(own.stage, own.anchor, self._own_columns, context)
         held = self._a.bytes + self._b.bytes
         most = min(_MOST_STAGES, DECLARED // held)
         self._stages = min(context.choose("tensor.stages", (2, 3, 4), most), most)
@@ -125,7 +130,7 @@ class _Launch:
         block, tile = self._block, self._tile
         units = counts(self._anchor, tile)
         work = product(units)
-        with block.launch(work, 1, tile.threads) as grid:
+        with block.launch(self._work, 1, tile.threads) as grid:
             pool = block.shared(self._room, "uint8", "pool")
             held = Fragments(block, self._numbers, grid.thread)
             with block.share_out(grid.block, self._context.size(work), grid.blocks) as unit:
@@ -170,21 +175,24 @@ class _Launch:
             for one, own, at in zip(factors, warp, first, strict=True)
         ]
 
-        def begin(slot: Expr, piece: Expr) -> None:
-            inner = block.bind(piece * self._piece, "inner")
+        def begin(slot: Expr, piece: Expr) -> list[Callable[[], None]]:
+            inner, ends = block.bind(piece * self._piece, "inner"), []
             for one, view, at, (batch, start) in zip(factors, views, first, starts, strict=True):
                 to = Place(view, block.bind(slot * one.elements + at, "to"))
-                one.begin(Team(grid.thread, tile.threads), to, Corner(batch, start, inner))
+                team, corner = Team(grid.thread, tile.threads), Corner(batch, start, inner)
+                ends.append(one.begin(team, to, corner))
             block.call("composite_commit_copies")
+            return ends
 
         with block.loop(stages - 1, "early") as number:
-            begin(number, number)
+            for end in begin(number, number):
+                end()
         with block.loop(self._pieces, "piece") as piece:
             block.call(f"composite_wait_for_copies<{stages - 2}>")
             # All have what they waited for, and nobody reads what the next copies replace.
             block.barrier()
             coming = block.bind(piece + (stages - 1), "coming")
-            begin(block.bind(remainder(coming, stages), "slot"), coming)
+            ends = begin(block.bind(remainder(coming, stages), "slot"), coming)
             slot = block.bind(remainder(piece, stages), "slot")
             self._multiply(
                 held,
@@ -194,6 +202,8 @@ class _Launch:
                 ],
                 sums,
             )
+            for end in ends:
+                end()
         block.call("composite_wait_for_copies<0>")
         return sums
 

@@ -1,15 +1,22 @@
-"""How large a rectangle of a product a block computes, and how many there are."""
+"""How large a rectangle of a product a block computes, and how many there are.
+
+Large ones read each factor less often, small ones keep more multiprocessors busy. Where the sizes
+of a call decide how many there are, a product has a launch for each of some rectangles: all but one
+of them have no work.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from composite.compiler.tvm.ir.dims import Dim, floordiv, product
 from composite.compiler.tvm.ir.tensor import Tensor
+from composite.compiler.tvm.strategy.context import Context
 
 _ENOUGH_BLOCKS = 128
 """With so many blocks, nearly all multiprocessors of a large GPU have one."""
+_BY_CALL = "by call"
 _UNKNOWN = 1024
 """What a size that the call decides is taken for."""
 
@@ -35,15 +42,51 @@ def counts(result: Tensor, tile: Tile) -> tuple[Dim, ...]:
 
 
 def default_tile(result: Tensor, tiles: Mapping[str, Tile]) -> str:
-    """Return the first rectangle of which there are enough, the last one if there is none.
-
-    A rectangle of which half the columns would be empty is left out.
-    """
+    """Return the first rectangle of which there are enough, the last one if there is none."""
     *batch, rows, columns = (d if isinstance(d, int) else _UNKNOWN for d in result.shape)
-    names = [name for name, tile in tiles.items() if tile.columns < 2 * columns]
-    for name in names:
-        tile = tiles[name]
+    for name, tile in tiles.items():
         blocks = product(batch) * -(-rows // tile.rows) * -(-columns // tile.columns)
-        if isinstance(blocks, int) and blocks >= _ENOUGH_BLOCKS:
+        if _is_full(result, tile) and isinstance(blocks, int) and blocks >= _ENOUGH_BLOCKS:
             return name
     return [*tiles][-1]
+
+
+class Rung(NamedTuple):
+    """A rectangle by its name, and how many of them a call has: 0 unless the call takes them."""
+
+    name: str
+    work: Dim
+
+
+def rungs(
+    result: Tensor, tiles: Mapping[str, Tile], some: Sequence[str], knob: str, context: Context
+) -> list[Rung]:
+    """Return the rectangles of a product's launches: of its sizes, or ``some`` for the call's.
+
+    A call takes the first of which it has enough, and the last one otherwise.
+    """
+    chosen = context.choose(knob, [_BY_CALL, *tiles], _BY_CALL)
+    if chosen == _BY_CALL and all(isinstance(d, int) for d in result.shape):
+        chosen = default_tile(result, tiles)
+    if chosen != _BY_CALL:
+        return [Rung(chosen, how_many(result, tiles[chosen]))]
+    found: list[Rung] = []
+    rest: Dim = 1  # whether none of those before is taken
+    *larger, last = [name for name in some if _is_full(result, tiles[name])] or some[-1:]
+    for name in larger:
+        blocks = how_many(result, tiles[name])
+        lacks = floordiv(1, floordiv(blocks, _ENOUGH_BLOCKS) + 1)
+        found.append(Rung(name, blocks * rest * (1 - lacks)))
+        rest = rest * lacks
+    return [*found, Rung(last, how_many(result, tiles[last]) * rest)]
+
+
+def how_many(result: Tensor, tile: Tile) -> Dim:
+    """Return how many rectangles a result has."""
+    return product(counts(result, tile))
+
+
+def _is_full(result: Tensor, tile: Tile) -> bool:
+    """Return whether a rectangle is not known to have half its columns empty."""
+    columns = result.shape[-1]
+    return not isinstance(columns, int) or tile.columns < 2 * columns

@@ -12,8 +12,10 @@ from tests.compiler.tvm.strategy.cuda import (
     test_reduction,
     test_rows,
     test_tensor_product,
+    test_tiled_product,
     test_warp_group_attention,
     test_warp_group_product,
+    test_warp_group_tf32,
 )
 from tests.gpu.shim.cases import Batch
 
@@ -29,8 +31,10 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> Batch:
         test_reduction,
         test_rows,
         test_tensor_product,
+        test_tiled_product,
         test_warp_group_attention,
         test_warp_group_product,
+        test_warp_group_tf32,
     )
     cases = {name: case for file in files for name, case in file.CASES.items()}
     return Batch(cases, tmp_path_factory.mktemp("emulated"))

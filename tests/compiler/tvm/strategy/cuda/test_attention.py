@@ -111,4 +111,4 @@ def test_only_an_attention_of_numbers_that_tensor_cores_multiply_is_one_launch()
     parts = "tensor_product+rows+tensor_product"
     assert of(also_returned) == of(of_the_share) == parts
     assert of(attention, shapes=[[64, 160], [80, 160], [80, 160]]) == parts
-    assert of(attention, dtypes=[np.float32]) == "product+rows+product"
+    assert of(attention, dtypes=[np.float32]) == "tiled_product+rows+tiled_product"

@@ -13,29 +13,31 @@ SIZES = [
     for m, k, n in ((1, 1, 1), (0, 3, 4), (3, 0, 4), (5, 7, 3), (64, 16, 64), (70, 33, 130))
 ]
 
+WIDE = [np.float64]
+
 CASES = {
     "product": Case(
-        lambda x, y: x @ y, [["s0", "s1"], ["s1", "s2"]], "product", runs=SIZES, atol=2e-5
+        lambda x, y: x @ y, [["s0", "s1"], ["s1", "s2"]], "product", dtypes=WIDE, runs=SIZES
     ),
     "product_of_transposed": Case(
         lambda x, y: tf.matmul(x, y, transpose_a=True, transpose_b=True),
-        [["s1", "s0"], ["s2", "s1"]], "product", runs=SIZES, atol=2e-5,
+        [["s1", "s0"], ["s2", "s1"]], "product", dtypes=WIDE, runs=SIZES,
     ),
     "product_of_few": Case(
-        lambda x, y: x @ y, [["s0", "s1"], ["s1", "s2"]], "product", runs=SIZES[2:], atol=2e-5,
+        lambda x, y: x @ y, [["s0", "s1"], ["s1", "s2"]], "product", dtypes=WIDE, runs=SIZES[2:],
         choices={"0.product.own": 2},
     ),
     "product_of_many": Case(
-        lambda x, y: x @ y, [["s0", "s1"], ["s1", "s2"]], "product", runs=SIZES[2:], atol=2e-5,
-        choices={"0.product.own": 8},
+        lambda x, y: x @ y, [["s0", "s1"], ["s1", "s2"]], "product", dtypes=[np.int32],
+        runs=SIZES[2:], choices={"0.product.own": 8},
     ),
     "dense": Case(
         lambda x, w, b: tf.nn.relu(x @ w + b), [["s0", 40], [40, 50], [50]], "product",
-        runs=[{"s0": 1}, {"s0": 66}], atol=2e-5,
+        dtypes=WIDE, runs=[{"s0": 1}, {"s0": 66}],
     ),
     "product_of_batches": Case(
         tf.matmul, [[3, "s0", "s1"], [3, "s1", "s2"]], "product",
-        runs=SIZES[3:5], atol=2e-5,
+        dtypes=WIDE, runs=SIZES[3:5],
     ),
     "product_double": Case(
         lambda x, y: x @ y, [["s0", 33], [33, 20]], "product", dtypes=[np.float64],

@@ -33,7 +33,7 @@ def heads(q: Any, k: Any) -> Any:
 CASES = {
     "tensor_dense": Case(
         dense, [["s0", 72], [72, 136], [136], ["s0", 136]], "tensor_product",
-        dtypes=[np.float16], runs=[{"s0": 0}, {"s0": 1}, {"s0": 150}], atol=4e-3,
+        dtypes=[np.float16], runs=[{"s0": 0}, {"s0": 1}, {"s0": 150}], atol=4e-3, launches=2,
     ),
     "tensor_wide": Case(
         dense, [["s0", 128], [128, 80], [80], ["s0", 80]], "tensor_product",
@@ -54,7 +54,7 @@ CASES = {
     ),
     "tensor_heads": Case(
         heads, [[2, "s0", 32], [2, "s1", 32]], "tensor_product", dtypes=[np.float16],
-        runs=[{"s0": 5, "s1": 65}], atol=2e-3,
+        runs=[{"s0": 5, "s1": 65}], atol=2e-3, launches=2,
     ),
     "tensor_batches": Case(
         tf.matmul, [[3, "s0", 24], [24, 48]], "tensor_product", dtypes=[np.float16],
@@ -62,11 +62,19 @@ CASES = {
     ),
     "tensor_float": Case(
         dense, [["s0", 35], [35, 72], [72], ["s0", 72]], "tensor_product",
-        runs=[{"s0": 1}, {"s0": 66}], atol=2e-2, tensor_float_32=True,
+        runs=[{"s0": 1}, {"s0": 66}], atol=2e-2, tensor_float_32=True, launches=2,
+    ),
+    "tensor_float_odd": Case(  # four warps copy 16 bytes at a time
+        dense, [["s0", 68], [68, 71], [71], ["s0", 71]], "tensor_product",
+        runs=[{"s0": 66}], atol=2e-2, tensor_float_32=True, level="sm_90", launches=2,
     ),
     "tensor_float_transposed": Case(
         transposed, [[20, "s0"], [68, 20]], "tensor_product", runs=[{"s0": 66}], atol=2e-2,
         tensor_float_32=True, choices={"0.tensor.tile": "64x64"},
+    ),
+    "tensor_float_far": Case(  # what four warps read has its inner dimension near
+        lambda x, y: tf.matmul(x, y, transpose_a=True), [[36, "s0"], [36, 64]], "tensor_product",
+        runs=[{"s0": 66}], atol=2e-2, tensor_float_32=True, level="sm_90", launches=2,
     ),
 }  # fmt: skip
 
@@ -100,4 +108,4 @@ def test_what_follows_a_product_is_read_and_stored_in_vectors(batch: Batch) -> N
 
 def test_float32_is_rounded_for_tensor_cores_only_where_it_is_allowed(batch: Batch) -> None:
     assert "composite_mma_tf32" in functions_of(batch.kernels["tensor_float"])
-    assert batch.kernels["product"].strategy == "product"
+    assert batch.kernels["tiled"].strategy == "tiled_product"
