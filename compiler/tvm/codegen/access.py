@@ -104,6 +104,13 @@ class Access:
         self._memo[key] = self._load(storage, tensor.shape, at)
         return self._memo[key]
 
+    def read_operand(self, operand: Tensor, at: Sequence[Index]) -> Expr:
+        """Return the element of an operand, which may broadcast, that makes the one at ``at``."""
+        own = at[len(at) - operand.rank :]
+        return self.read(
+            operand, [0 if d == 1 else i for d, i in zip(operand.shape, own, strict=True)]
+        )
+
     def _evaluate(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
         node = tensor.node
         if tensor in self._given:
@@ -133,9 +140,7 @@ class Access:
         """
         values = []
         for operand in node.operands:
-            own = at[len(at) - operand.rank :]
-            place = [0 if d == 1 else i for d, i in zip(operand.shape, own, strict=True)]
-            value = self.read(operand, place)
+            value = self.read_operand(operand, at)
             values.append(numeric.fence(value) if self._space.is_product(operand) else value)
         lanes = max(lanes_of(v) for v in values)
         result = node.body(self._block, *(spread(v, lanes) for v in values))

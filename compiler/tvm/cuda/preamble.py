@@ -58,16 +58,26 @@ __device__ __forceinline__ void* composite_pool(int offset) {
   return (char*)composite_all + offset;
 }
 
+// Adds 1 behind all that the block has written before it met.
+__device__ __forceinline__ void composite_release_one(int64_t* counter) {
+  asm volatile("red.release.gpu.global.add.u64 [%0], 1;" ::"l"(counter) : "memory");
+}
+
+// What is read behind it was written in front of what it sees.
+__device__ __forceinline__ int64_t composite_acquire(const int64_t* counter) {
+  int64_t seen;
+  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(counter) : "memory");
+  return seen;
+}
+
 // Has the blocks of a grid meet, which must all be there at a time: each adds 1 to a counter, and
 // waits until it is the goal, the number of blocks times that of meetings.
 __device__ __forceinline__ void composite_meet(int64_t* counter, int64_t goal) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence();
-    atomicAdd((uint64_t*)counter, (uint64_t)1);
-    while (*(volatile int64_t*)counter < goal) {
+    composite_release_one(counter);
+    while (composite_acquire(counter) < goal) {
     }
-    __threadfence();
   }
   __syncthreads();
 }

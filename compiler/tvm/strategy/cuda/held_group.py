@@ -31,8 +31,11 @@ PARTS = 4
 _BYTES = 4
 _COLUMNS = (4, 8)
 """Columns of each product that a block may have."""
-_FRAGMENT_COLUMNS = (4, 8, 16)
-"""The same on tensor cores, where those of all products are a multiple of 8."""
+_FRAGMENT_COLUMNS = (8, 16, 4)
+"""The same on tensor cores, where those of all products are a multiple of 8.
+
+Of 8 each of 256 threads has an element; of 4 twice as many blocks read the whole state.
+"""
 _MOST_FRAGMENTS = 64
 """Registers of a thread for weights on tensor cores."""
 _MOST_OWN = 8

@@ -17,17 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from typing import NamedTuple
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.access import Index
+from composite.compiler.tvm.codegen.access import Access, Index
 from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP, Grid
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import ceildiv, floordiv
-from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.ir.walk import reachable
+from composite.compiler.tvm.ir.tensor import Constant, Expr, Pointwise, Tensor
+from composite.compiler.tvm.ir.walk import reachable, topological
 from composite.compiler.tvm.math.numeric import choose, multiply_add
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
@@ -36,12 +37,23 @@ from composite.compiler.tvm.strategy.cuda.vectors import contiguous, device_bloc
 
 _VECTOR = 4
 """Elements that are loaded at a time, 16 bytes."""
+_TURNS = (4, 2, 1)
+"""How often a lane loads of the state before it multiplies, at most."""
 
 
 @dataclass(frozen=True)
 class _Results:
     stored: set[Tensor]
     context: Context
+
+
+class _Cell(NamedTuple):
+    """An element that a thread makes, if it is there: where its first sum is, and its operands."""
+
+    at: list[Expr]
+    is_there: Expr
+    own: Expr
+    access: Access
 
 
 class HeldProducts:
@@ -91,9 +103,10 @@ class HeldProducts:
                 self._load(grid, which, first, context)
                 with block.share_out(part, count, parts) as tile:
                     row = block.bind(tile * ROWS, "row")
+                    cells = self._cells(grid, (row, first), context)
                     self._leave(grid, row, sums, context)
                     block.barrier()
-                    self._follow(grid, (row, first), sums, _Results(stored, context))
+                    self._follow(cells, sums, _Results(stored, context))
                     block.barrier()
 
     def _by_units(self, number: Expr) -> Expr:
@@ -157,18 +170,30 @@ class HeldProducts:
         slice_ = ceildiv(ceildiv(group.depth, group.threads // WARP), width) * width
         start = block.bind(warp * slice_, "start")
         end = minimum(start + slice_, group.depth)
-        with block.share_out(start, end, index(width)) as k:
-            states = [self._read(at, k, width, context) for at in rows]
-            for n in range(width):
-                weights = block.registers(group.step, DTYPE, "own")
-                place = (k + n) * (PARTS * group.step) + part * group.step
-                block.copy(weights, 0, self._weights, block.bind(place, "at"), group.step)
-                for i in range(OWN_ROWS):
-                    for j in range(group.own):
-                        cell = i * group.own + j
-                        w, total = block.load(weights, j), block.load(cells, cell)
-                        block.store(cells, cell, multiply_add(block, states[i][n], w, total))
+        is_whole = group.depth == slice_ * (group.threads // WARP)
+        turns = next(n for n in _TURNS if (is_whole and slice_ % (n * width) == 0) or n == 1)
+        with block.share_out(start, end, index(turns * width)) as first:
+            # What is read of the state, far away, is under way at once.
+            places = [block.bind(first + turn * width, "k") for turn in range(turns)]
+            states = [[self._read(at, k, width, context) for at in rows] for k in places]
+            for k, state in zip(places, states, strict=True):
+                self._multiply(k, state, part, cells)
         return cells
+
+    def _multiply(
+        self, k: Expr, states: Sequence[Sequence[Expr]], part: Expr, cells: Buffer
+    ) -> None:
+        """Add the products of elements of a lane's rows from ``k`` on."""
+        block, group = self._block, self._group
+        for n in range(len(states[0])):
+            weights = block.registers(group.step, DTYPE, "own")
+            place = (k + n) * (PARTS * group.step) + part * group.step
+            block.copy(weights, 0, self._weights, block.bind(place, "at"), group.step)
+            for i in range(OWN_ROWS):
+                for j in range(group.own):
+                    cell = i * group.own + j
+                    w, total = block.load(weights, j), block.load(cells, cell)
+                    block.store(cells, cell, multiply_add(block, states[i][n], w, total))
 
     def _together(self, context: Context) -> int:
         """Return how many elements of a row of the state are loaded at a time."""
@@ -191,22 +216,58 @@ class HeldProducts:
         block.copy(cells, 0, storage.buffer, place, width)
         return [block.load(cells, n) for n in range(width)]
 
-    def _follow(
-        self, grid: Grid, corner: tuple[Expr, Expr], sums: Buffer, results: _Results
-    ) -> None:
-        """Add up what the warps have left, and store what is made of it."""
+    def _cells(self, grid: Grid, corner: tuple[Expr, Expr], context: Context) -> list[_Cell]:
+        """Return the elements that a thread makes, and have it load what else they are made of.
+
+        That comes from far away, and is there when the sums are.
+        """
         block, group = self._block, self._group
+        # Results of these stages are computed, never loaded: each thread has what it reads of them.
+        reading = replace(context, space=context.space.without(self.made))
+        sizes = (index(context.size(self._rows)), index(group.width))
         count = ROWS * group.columns
-        rows = index(results.context.size(self._rows))
-        with block.share_out(grid.thread, count, index(group.threads)) as number:
+        cells = []
+        for turn in range(ceildiv(count, group.threads)):
+            number = block.bind(grid.thread + turn * group.threads, "number")
             y = block.bind(quotient(number, group.columns), "y")
             x = block.bind(remainder(number, group.columns), "x")
-            row, column = (block.bind(at + i, "i") for at, i in zip(corner, (y, x), strict=True))
-            with block.when(tirx.And(row < rows, column < index(group.width))):
-                own = block.bind(y * group.row + x, "own")
-                places = (own + i * group.columns for i in range(len(group.stages)))
-                totals = [self._total(sums, place) for place in places]
-                self._store([row, column], totals, results)
+            at = [block.bind(first + i, "i") for first, i in zip(corner, (y, x), strict=True)]
+            inside = tirx.And(at[0] < sizes[0], at[1] < sizes[1])
+            if count % group.threads:
+                inside = tirx.And(inside, number < index(count))
+            inside = block.let(inside)
+            # Where there is no element, the last one's operands are read.
+            at = [
+                block.bind(index(minimum(i, n - 1)), "at") for i, n in zip(at, sizes, strict=True)
+            ]
+            access = reading.access()
+            for operand in self._early:
+                access.read_operand(operand, at)
+            own = block.bind(y * group.row + x, "own")
+            cells.append(_Cell(at, inside, own, access))
+        return cells
+
+    @cached_property
+    def _early(self) -> list[Tensor]:
+        """What is combined with the sums, and is there before them."""
+        anchors = {stage.anchor for stage in self.stages}
+        stores = [t for stage in self.stages for t in stage.stores]
+        order = topological(stores, lambda t: () if t in anchors else t.node.operands)
+        late: set[Tensor] = set()
+        for tensor in order:
+            if tensor in anchors or not late.isdisjoint(tensor.node.operands):
+                late.add(tensor)
+        made = [t for t in order if t in late and isinstance(t.node, Pointwise)]
+        operands = {operand: None for tensor in made for operand in tensor.node.operands}
+        return [t for t in operands if t not in late and not isinstance(t.node, Constant)]
+
+    def _follow(self, cells: Sequence[_Cell], sums: Buffer, results: _Results) -> None:
+        """Add up what the warps have left, and store what is made of it."""
+        group = self._group
+        for cell in cells:
+            with self._block.when(cell.is_there):
+                places = (cell.own + i * group.columns for i in range(len(group.stages)))
+                self._store(cell, [self._total(sums, place) for place in places], results)
 
     def _total(self, sums: Buffer, place: Expr) -> Expr:
         block, group = self._block, self._group
@@ -216,18 +277,15 @@ class HeldProducts:
             total = block.let(total + block.load(sums, place + warp * step))
         return total
 
-    def _store(self, at: list[Expr], totals: Sequence[Expr], results: _Results) -> None:
-        context = results.context
-        # Results of these stages are computed, never loaded: each thread has what it reads of them.
-        reading = replace(context, space=context.space.without(self.made))
-        access = reading.access()
+    def _store(self, cell: _Cell, totals: Sequence[Expr], results: _Results) -> None:
+        access = cell.access.inner()
         for stage, total in zip(self.stages, totals, strict=True):
             if stage.anchor is not None:
                 access.give(stage.anchor, partial(_always, total))
             for tensor in stage.stores:
-                value = access.compute(tensor, at)
+                value = access.compute(tensor, cell.at)
                 if tensor in results.stored:
-                    context.store(tensor, at, value)
+                    results.context.store(tensor, cell.at, value)
 
 
 def _always(value: Expr, _: Sequence[Index]) -> Expr:
