@@ -22,7 +22,7 @@ from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
 from composite.compiler.tvm.strategy.cuda.staged_factor import Factor
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
 from composite.compiler.tvm.strategy.cuda.swizzled_factor import GROUP_ROWS
-from composite.compiler.tvm.strategy.cuda.tiles import counts, rungs
+from composite.compiler.tvm.strategy.cuda.tiles import Ladder, counts, rungs
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 
@@ -67,6 +67,8 @@ _TILES = {f"{one.first}x{one.second}": one for one in (
 )}  # fmt: skip
 _SOME = ("128x256", "128x128", "64x64")
 """Those among which a call decides."""
+_ENOUGH = 72
+"""More than half of a large GPU's multiprocessors: half the rectangle would take two turns."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ def rectangles(
     """Return those of a product's launches; ``held`` tells the bytes of a piece of both factors."""
     tiles = {name: tile._replace(turned=turned) for name, tile in _TILES.items()}
     found = []
-    for name, work in rungs(own.anchor, tiles, _SOME, "warps.tile", own.context):
+    ladder = Ladder(tiles, _SOME, "warps.tile", _ENOUGH)
+    for name, work in rungs(own.anchor, ladder, own.context):
         tile = tiles[name]
         # Where there are few blocks, each has a multiprocessor of its own.
         is_last = name == _SOME[-1] and not isinstance(work, int)

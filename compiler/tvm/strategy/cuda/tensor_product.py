@@ -26,7 +26,14 @@ from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
 from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
-from composite.compiler.tvm.strategy.cuda.tiles import Rung, counts, default_tile, how_many, rungs
+from composite.compiler.tvm.strategy.cuda.tiles import (
+    Ladder,
+    Rung,
+    counts,
+    default_tile,
+    how_many,
+    rungs,
+)
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 
@@ -89,8 +96,8 @@ class _Writer:
         names = _allowed(self.numbers, threads)
         tiles = {name: _TILES[name] for name in names}
         if threads is None:
-            some = (names[0], names[-1])
-            found = rungs(self.anchor, tiles, some, "tensor.tile", self.context)
+            ladder = Ladder(tiles, (names[0], names[-1]), "tensor.tile")
+            found = rungs(self.anchor, ladder, self.context)
         else:
             default = default_tile(self.anchor, tiles)
             name = self.context.choose("tensor.tile", names, default)

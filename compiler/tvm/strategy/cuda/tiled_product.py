@@ -1,9 +1,10 @@
-"""Products of float32, IEEE: a thread adds up 8 x 8 elements of a block's rectangle.
+"""Products of float32, IEEE: a thread adds up 8 x 8, or 4 x 4, elements of a block's rectangle.
 
 Pieces of both factors are copied into shared memory while those before them are multiplied. A lane
 reads 16 bytes at a time there, along the dimension that is near in memory: four elements of the
 inner dimension of a row, or four rows or columns. Sums are of fused multiply-adds in the order of
-the inner dimension.
+the inner dimension. Of small rectangles, which small results and those of few rows have, each warp
+adds up a slice of each piece; the sums of the slices are then added up in their order.
 
 Not here: products of other numbers, and steps of loops (:mod:`.product`).
 """
@@ -27,36 +28,57 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.made_of_sums import MadeOfSums
 from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
-from composite.compiler.tvm.strategy.cuda.tiles import counts, rungs
+from composite.compiler.tvm.strategy.cuda.tiles import Ladder, counts, rungs
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 
 _DTYPE = "float32"
-_PIECE = 16
-"""Elements of the inner dimension that are in shared memory at a time, of each row or column."""
-_OWN = 8
-"""Rows, and columns, of which a thread has sums."""
+_SLICE = 16
+"""Elements of the inner dimension that a warp multiplies of each piece, of each row or column."""
 _DOWN, _ALONG = 4, 8
 """Lanes of a warp along each side of its rectangle."""
 _VECTOR = 4
 
 
 class _Tile(NamedTuple):
-    """The rectangle of a block, and how many warps are side by side in each direction."""
+    """The rectangle of a block.
+
+    A thread has ``own`` rows and columns of it, of one of so many ``slices``.
+    """
 
     rows: int
     columns: int
+    own: int = 8
+    slices: int = 1
 
     @property
     def along(self) -> int:
-        return self.columns // (_ALONG * _OWN)
+        return self.columns // (_ALONG * self.own)
+
+    @property
+    def warps(self) -> int:
+        """Of a slice."""
+        return self.rows // (_DOWN * self.own) * self.along
 
     @property
     def threads(self) -> int:
-        return self.rows // (_DOWN * _OWN) * self.along * WARP
+        return self.warps * self.slices * WARP
+
+    @property
+    def piece(self) -> int:
+        """Elements of the inner dimension that are in shared memory at a time."""
+        return self.slices * _SLICE
+
+    @property
+    def row(self) -> int:
+        """Elements from a row of a slice's sums in shared memory to the next one."""
+        return self.columns + _VECTOR
 
 
-_TILES = {f"{one.rows}x{one.columns}": one for one in (_Tile(64, 128), _Tile(64, 64))}
+_TILES = {
+    f"{one.rows}x{one.columns}": one
+    for one in (_Tile(64, 128), _Tile(64, 64), _Tile(16, 32, own=4, slices=4))
+}
 
 
 class TiledProduct:
@@ -87,7 +109,8 @@ class _Writer:
 
     def write(self) -> None:
         """Write a launch for each of the rectangles."""
-        for one in rungs(self.anchor, _TILES, [*_TILES], "tiled.tile", self.context):
+        ladder = Ladder(_TILES, [*_TILES], "tiled.tile")
+        for one in rungs(self.anchor, ladder, self.context):
             _Launch(self, _TILES[one.name], one.work).write()
 
 
@@ -114,6 +137,14 @@ class _Side:
         return index(self.first + self.lane * _VECTOR + within + group * (_VECTOR * self.lanes))
 
 
+class _Thread(NamedTuple):
+    """A thread of the grid: its slice of the pieces, and its rows and columns."""
+
+    grid: Grid
+    slice: Expr
+    sides: list[_Side]
+
+
 class _Launch:
     def __init__(self, own: _Writer, tile: _Tile, work: Dim) -> None:
         self._anchor = own.anchor
@@ -122,43 +153,58 @@ class _Launch:
         self._tile = tile
         self._work = work
         self._staged = [
-            StagedFactor(factor, side, _PIECE, context)
-            for factor, side in zip(own.factors, tile, strict=True)
+            StagedFactor(factor, side, tile.piece, context)
+            for factor, side in zip(own.factors, tile[:2], strict=True)
         ]
         self._bytes = sum(one.bytes for one in self._staged)
         most = min(4, DECLARED // self._bytes)
         self._stages = min(context.choose("tiled.stages", (2, 3, 4), most), most)
         depth = context.size(own.factors[0].depth)
-        self._pieces = quotient(index(depth + (_PIECE - 1)), _PIECE)
-        # Columns whose factor has the inner dimension near do not lie side by side.
-        self._side_by_side = 1 if self._staged[1].inner_near else _VECTOR
-        self._made = MadeOfSums(own.stage, own.anchor, context, self._side_by_side)
+        self._pieces = quotient(index(depth + (tile.piece - 1)), tile.piece)
+        # A thread's columns of a factor whose inner dimension is near do not lie side by side.
+        apart = tile.slices == 1 and self._staged[1].inner_near
+        self._made = MadeOfSums(own.stage, own.anchor, context, 1 if apart else _VECTOR)
+        left = tile.slices * tile.rows * tile.row if tile.slices > 1 else 0
+        self._room = max(self._stages * self._bytes // 4, left)
 
     def write(self) -> None:
         block, tile = self._block, self._tile
         units = counts(self._anchor, tile)
         work = product(units)
         with block.launch(self._work, 1, tile.threads) as grid:
-            pool = block.shared(self._stages * self._bytes // 4, _DTYPE, "pool")
-            sides = self._sides(grid)
+            pool = block.shared(self._room, _DTYPE, "pool")
+            warp = block.bind(quotient(grid.thread, WARP), "warp")
+            part = block.bind(quotient(warp, tile.warps), "slice")
+            thread = _Thread(grid, part, self._sides(grid, remainder(warp, tile.warps)))
             with block.share_out(grid.block, self._context.size(work), grid.blocks) as unit:
                 *place, i, j = unflatten(self._context, unit, units)
                 row = block.bind(index(i * tile.rows), "row")
                 column = block.bind(index(j * tile.columns), "column")
-                sums = block.registers(_OWN * _OWN, _DTYPE, "sums")
-                for number in range(_OWN * _OWN):
+                sums = block.registers(tile.own**2, _DTYPE, "sums")
+                for number in range(tile.own**2):
                     block.store(sums, number, const(0, _DTYPE))
-                self._add_all(grid, sides, pool, sums, [(place, row), (place, column)])
-                self._store(sides, sums, [*place, row, column])
+                starts = [(place, row), (place, column)]
+                self._add_all(thread, pool, sums, starts)
+                if tile.slices == 1:
+                    self._store(thread.sides, sums, [*place, row, column])
+                else:
+                    block.barrier()
+                    self._leave(thread, sums, pool)
+                    block.barrier()
+                    self._take(grid, pool, [*place, row, column])
                 block.barrier()
 
-    def _sides(self, grid: Grid) -> list[_Side]:
-        block = self._block
-        warp, lane = quotient(grid.thread, WARP), remainder(grid.thread, WARP)
+    def _sides(self, grid: Grid, warp: Expr) -> list[_Side]:
+        block, lane = self._block, remainder(grid.thread, WARP)
         warps = quotient(warp, self._tile.along), remainder(warp, self._tile.along)
         lanes = quotient(lane, _ALONG), remainder(lane, _ALONG)
         return [
-            _Side(staged, block.bind(own, "lane"), count, block.bind(at * count * _OWN, "first"))
+            _Side(
+                staged,
+                block.bind(index(own), "lane"),
+                count,
+                block.bind(index(at * (count * self._tile.own)), "first"),
+            )
             for staged, own, count, at in zip(
                 self._staged, lanes, (_DOWN, _ALONG), warps, strict=True
             )
@@ -166,15 +212,14 @@ class _Launch:
 
     def _add_all(
         self,
-        grid: Grid,
-        sides: Sequence[_Side],
+        thread: _Thread,
         pool: Buffer,
         sums: Buffer,
         starts: Sequence[tuple[Sequence[Index], Expr]],
     ) -> None:
-        """Add up the products of all pieces; ``starts`` are those of the factors."""
+        """Add up the products of a slice of all pieces; ``starts`` are those of the factors."""
         block, stages = self._block, self._stages
-        team = Team(grid.thread, self._tile.threads)
+        team = Team(thread.grid.thread, self._tile.threads)
         in_front = (0, stages * self._staged[0].elements)
 
         def slots(piece: Expr) -> list[Place]:
@@ -185,7 +230,7 @@ class _Launch:
             ]
 
         def begin(piece: Expr) -> list[Callable[[], None]]:
-            inner = block.bind(piece * _PIECE, "inner")
+            inner = block.bind(piece * self._tile.piece, "inner")
             ends = [
                 one.begin(team, to, Corner(*start, inner))
                 for one, to, start in zip(self._staged, slots(piece), starts, strict=True)
@@ -201,28 +246,29 @@ class _Launch:
             # All have what they waited for, and nobody reads what the next copies replace.
             block.barrier()
             ends = begin(block.bind(piece + (stages - 1), "coming"))
-            self._add(sides, slots(piece), sums)
+            self._add(thread, slots(piece), sums)
             for end in ends:
                 end()
         block.call("composite_wait_for_copies<0>")
 
-    def _add(self, sides: Sequence[_Side], slots: Sequence[Place], sums: Buffer) -> None:
-        """Add the products of a piece."""
-        block = self._block
-        with block.loop(_PIECE // _VECTOR, "k") as group:
-            first = block.bind(group * _VECTOR, "first")
+    def _add(self, thread: _Thread, slots: Sequence[Place], sums: Buffer) -> None:
+        """Add the products of a slice of a piece."""
+        block, own = self._block, self._tile.own
+        with block.loop(_SLICE // _VECTOR, "k") as group:
+            first = block.bind(thread.slice * _SLICE + group * _VECTOR, "first")
             rows, columns = (
-                self._loads(side, slot, first) for side, slot in zip(sides, slots, strict=True)
+                self._loads(side, slot, first)
+                for side, slot in zip(thread.sides, slots, strict=True)
             )
             for k in range(_VECTOR):
                 a, b = rows(k), columns(k)
-                for i in range(_OWN * _OWN):
-                    total = multiply_add(block, a[i // _OWN], b[i % _OWN], block.load(sums, i))
+                for i in range(own**2):
+                    total = multiply_add(block, a[i // own], b[i % own], block.load(sums, i))
                     block.store(sums, i, total)
 
     def _loads(self, side: _Side, slot: Place, first: Expr) -> Callable[[int], list[Expr]]:
         """Return what loads the elements of one of four numbers of the inner dimension."""
-        block, step = self._block, side.staged.step
+        block, step, own = self._block, side.staged.step, self._tile.own
 
         def load(i: int, k: int) -> Buffer:
             cells = block.registers(_VECTOR, _DTYPE, "cells")
@@ -231,29 +277,62 @@ class _Launch:
             return cells
 
         if side.staged.inner_near:
-            held = [load(i, 0) for i in range(_OWN)]
+            held = [load(i, 0) for i in range(own)]
             return lambda k: [block.load(cells, k) for cells in held]
 
         def now(k: int) -> list[Expr]:
-            cells = [load(i, k) for i in range(0, _OWN, _VECTOR)]
-            return [block.load(cells[i // _VECTOR], i % _VECTOR) for i in range(_OWN)]
+            cells = [load(i, k) for i in range(0, own, _VECTOR)]
+            return [block.load(cells[i // _VECTOR], i % _VECTOR) for i in range(own)]
 
         return now
 
     def _store(self, sides: Sequence[_Side], sums: Buffer, at: Sequence[Index]) -> None:
         """Compute and store what is made of the sums, a row at a time."""
-        block, width = self._block, self._made.width
+        block, own, width = self._block, self._tile.own, self._made.width
         *batch, first, left = at
-        rows, columns = (index(self._context.size(d)) for d in self._anchor.shape[-2:])
-        cells = block.registers(_OWN, _DTYPE, "row")
-        with block.loop(_OWN, "own") as i:
-            for number in range(_OWN):
+        cells = block.registers(own, _DTYPE, "row")
+        with block.loop(own, "own") as i:
+            for number in range(own):
                 with block.when(tirx.EQ(i, index(number))):
-                    for j in range(_OWN):
-                        block.store(cells, j, block.load(sums, number * _OWN + j))
+                    for j in range(own):
+                        block.store(cells, j, block.load(sums, number * own + j))
             row = block.bind(first + sides[0].number(i), "row")
-            for j in range(0, _OWN, width):
+            for j in range(0, own, width):
                 column = block.bind(left + sides[1].number(j), "column")
-                with block.when(tirx.And(row < rows, column < columns)):
-                    values = [block.load(cells, j + n) for n in range(width)]
-                    self._made.store([*batch, row, column], values)
+                self._make([*batch, row, column], [block.load(cells, j + n) for n in range(width)])
+
+    def _leave(self, thread: _Thread, sums: Buffer, pool: Buffer) -> None:
+        """Store a thread's sums of its slice where others take them."""
+        block, tile = self._block, self._tile
+        rows, columns = thread.sides
+        for i in range(tile.own):
+            row = thread.slice * tile.rows + rows.number(i)
+            start = block.bind(row * tile.row, "start")
+            for j in range(tile.own):
+                place = start + columns.number(j)
+                block.store(pool, place, block.load(sums, i * tile.own + j))
+
+    def _take(self, grid: Grid, pool: Buffer, at: Sequence[Index]) -> None:
+        """Add up the sums of the slices, and store what is made of them."""
+        block, tile, width = self._block, self._tile, self._made.width
+        *batch, first, left = at
+        along = tile.columns // width
+        with block.share_out(grid.thread, tile.rows * along, index(tile.threads)) as number:
+            y = block.bind(quotient(number, along), "y")
+            x = block.bind(remainder(number, along) * width, "x")
+            own = block.bind(y * tile.row + x, "own")
+            totals = [block.let(block.load(pool, own + n)) for n in range(width)]
+            for part in range(1, tile.slices):
+                start = own + part * tile.rows * tile.row
+                totals = [
+                    block.let(total + block.load(pool, start + n)) for n, total in enumerate(totals)
+                ]
+            self._make(
+                [*batch, block.bind(first + y, "row"), block.bind(left + x, "column")], totals
+            )
+
+    def _make(self, at: list[Index], sums: Sequence[Expr]) -> None:
+        """Compute and store what is made of elements side by side, if they are there."""
+        rows, columns = (index(self._context.size(d)) for d in self._anchor.shape[-2:])
+        with self._block.when(tirx.And(at[-2] < rows, at[-1] < columns)):
+            self._made.store(at, sums)

@@ -14,7 +14,7 @@ from composite.compiler.tvm.ir.dims import Dim, floordiv, product
 from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.strategy.context import Context
 
-_ENOUGH_BLOCKS = 128
+ALL_BUSY = 128
 """With so many blocks, nearly all multiprocessors of a large GPU have one."""
 _BY_CALL = "by call"
 _UNKNOWN = 1024
@@ -41,14 +41,30 @@ def counts(result: Tensor, tile: Tile) -> tuple[Dim, ...]:
     return (*batch, down, along)
 
 
-def default_tile(result: Tensor, tiles: Mapping[str, Tile]) -> str:
+def default_tile(result: Tensor, tiles: Mapping[str, Tile], enough: int = ALL_BUSY) -> str:
     """Return the first rectangle of which there are enough, the last one if there is none."""
     *batch, rows, columns = (d if isinstance(d, int) else _UNKNOWN for d in result.shape)
     for name, tile in tiles.items():
         blocks = product(batch) * -(-rows // tile.rows) * -(-columns // tile.columns)
-        if _is_full(result, tile) and isinstance(blocks, int) and blocks >= _ENOUGH_BLOCKS:
+        if _is_full(result, tile) and isinstance(blocks, int) and blocks >= enough:
             return name
     return [*tiles][-1]
+
+
+class Ladder(NamedTuple):
+    """The rectangles that a product may have, the largest first.
+
+    Attributes:
+        tiles: By their names.
+        some: Those among which a call decides.
+        knob: The name of the choice.
+        enough: How many there must be of one.
+    """
+
+    tiles: Mapping[str, Tile]
+    some: Sequence[str]
+    knob: str
+    enough: int = ALL_BUSY
 
 
 class Rung(NamedTuple):
@@ -58,16 +74,15 @@ class Rung(NamedTuple):
     work: Dim
 
 
-def rungs(
-    result: Tensor, tiles: Mapping[str, Tile], some: Sequence[str], knob: str, context: Context
-) -> list[Rung]:
-    """Return the rectangles of a product's launches: of its sizes, or ``some`` for the call's.
+def rungs(result: Tensor, ladder: Ladder, context: Context) -> list[Rung]:
+    """Return the rectangles of a product's launches: that of its sizes, or some for the call's.
 
     A call takes the first of which it has enough, and the last one otherwise.
     """
+    tiles, some, knob, enough = ladder
     chosen = context.choose(knob, [_BY_CALL, *tiles], _BY_CALL)
     if chosen == _BY_CALL and all(isinstance(d, int) for d in result.shape):
-        chosen = default_tile(result, tiles)
+        chosen = default_tile(result, tiles, enough)
     if chosen != _BY_CALL:
         return [Rung(chosen, how_many(result, tiles[chosen]))]
     found: list[Rung] = []
@@ -75,7 +90,7 @@ def rungs(
     *larger, last = [name for name in some if _is_full(result, tiles[name])] or some[-1:]
     for name in larger:
         blocks = how_many(result, tiles[name])
-        lacks = floordiv(1, floordiv(blocks, _ENOUGH_BLOCKS) + 1)
+        lacks = floordiv(1, floordiv(blocks, enough) + 1)
         found.append(Rung(name, blocks * rest * (1 - lacks)))
         rest = rest * lacks
     return [*found, Rung(last, how_many(result, tiles[last]) * rest)]

@@ -30,6 +30,19 @@ def _case(function: object, shapes: object, tile: str, **more: object) -> Case:
 
 CASES = {
     "tiled": _case(lambda x, y: x @ y, [["s0", "s1"], ["s1", "s2"]], "64x64", runs=SIZES),
+    "tiled_slices": _case(
+        lambda x, y: x @ y, [["s0", "s1"], ["s1", "s2"]], "16x32",
+        runs=[*SIZES, {"s0": 9, "s1": 150, "s2": 31}],
+    ),
+    "tiled_slices_transposed": _case(
+        transposed, [["s1", "s0"], ["s2", "s1"]], "16x32", runs=SIZES[3:],
+    ),
+    "tiled_slices_dense": _case(
+        dense, [["s0", 68], [68, 136], [136], ["s0", 136]], "16x32", runs=[{"s0": 3}],
+    ),
+    "tiled_by_call": _case(
+        far, [[2, "s0", 20], [2, "s1", 20]], "by call", runs=[{"s0": 3, "s1": 66}], launches=3
+    ),
     "tiled_transposed": _case(
         transposed, [["s1", "s0"], ["s2", "s1"]], "64x128", runs=SIZES[3:],
     ),

@@ -25,8 +25,8 @@ def works(shapes: list[list[int | str]], sizes: dict[str, int]) -> list[int]:
 @pytest.mark.parametrize(
     ("rows", "wanted"),
     [
-        (0, [0, 0, 0]), (1, [0, 0, 64]), (64, [0, 0, 64]), (512, [0, 128, 0]), (1024, [128, 0, 0]),
-        (4096, [512, 0, 0]),
+        (0, [0, 0, 0]), (1, [0, 0, 64]), (64, [0, 0, 64]), (384, [0, 96, 0]), (512, [0, 128, 0]),
+        (640, [80, 0, 0]), (4096, [512, 0, 0]),
     ],
 )  # fmt: skip
 def test_a_call_takes_the_largest_of_which_it_has_enough(rows: int, wanted: list[int]) -> None:
