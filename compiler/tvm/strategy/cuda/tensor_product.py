@@ -11,11 +11,11 @@ the target says so. Not here: products of other numbers (:mod:`.product`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from composite.compiler.tvm.codegen.access import Index
+from composite.compiler.tvm.codegen.access import Index, strided
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.anchors import MatMul
@@ -24,11 +24,16 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
-from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
+from composite.compiler.tvm.strategy.cuda.staged_factor import (
+    Corner,
+    Factor,
+    StagedFactor,
+    Team,
+    copied_together,
+)
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
 from composite.compiler.tvm.strategy.cuda.tiles import (
     Ladder,
-    Rung,
     counts,
     default_tile,
     how_many,
@@ -40,6 +45,8 @@ from composite.compiler.tvm.strategy.indexing import unflatten
 _PIECE = 64
 """Bytes of the inner dimension that are in shared memory at a time, of each row or column."""
 _MOST_STAGES = 4
+_MOST_SHARED = 96 << 10
+"""Bytes of shared memory that a block of any GPU may be given."""
 
 
 class _Tile(NamedTuple):
@@ -55,15 +62,21 @@ class _Tile(NamedTuple):
         return self.down * self.along * WARP
 
 
-_LARGEST = "128x128"
-_IN_LOOPS = "32x64"
-"""For a step of a loop, which often has few rows, by as many threads as its launch has."""
+_LARGEST = "128x256"
 _TILES = {
-    _LARGEST: _Tile(128, 128, 2, 4),
+    # A warp of 64 x 64 reads least of shared memory for what it multiplies.
+    _LARGEST: _Tile(128, 256, 2, 4),
+    "128x128": _Tile(128, 128, 2, 2),
     "128x64": _Tile(128, 64, 2, 2),
     "64x64": _Tile(64, 64, 2, 2),
-    _IN_LOOPS: _Tile(32, 64, 2, 4),
 }
+_SOME = ("128x128", "64x64")
+"""Those among which a call decides."""
+_MANY_WARPS = _Tile(128, 128, 2, 4)
+_LOADED_TILES = {"128x128": _MANY_WARPS, "64x64": _TILES["64x64"]}
+"""For factors that are not copied but go through the threads' registers."""
+_LOOP_TILES = {"128x128": _MANY_WARPS, "32x64": _Tile(32, 64, 2, 4)}
+"""For a step of a loop, which often has few rows, by as many threads as its launch has."""
 
 
 class TensorProduct:
@@ -92,18 +105,28 @@ class _Writer:
 
     def write(self) -> None:
         """Write a launch for each of the rectangles, or a part of the launch around it."""
-        threads = device_block(self.context).threads
-        names = _allowed(self.numbers, threads)
-        tiles = {name: _TILES[name] for name in names}
-        if threads is None:
-            ladder = Ladder(tiles, (names[0], names[-1]), "tensor.tile")
-            found = rungs(self.anchor, ladder, self.context)
-        else:
-            default = default_tile(self.anchor, tiles)
-            name = self.context.choose("tensor.tile", names, default)
-            found = [Rung(name, how_many(self.anchor, tiles[name]))]
-        for one in found:
-            _Launch(self, tiles[one.name], one.work).write()
+        for tile, work in self._rectangles():
+            _Launch(self, tile, work).write()
+
+    def _rectangles(self) -> list[tuple[_Tile, Dim]]:
+        """Return the rectangles of each launch, and how many of them it has."""
+        anchor, context, threads = self.anchor, self.context, device_block(self.context).threads
+        if threads is not None:
+            fitting = {name: tile for name, tile in _LOOP_TILES.items() if tile.threads == threads}
+            name = context.choose("tensor.tile", [*fitting], default_tile(anchor, fitting))
+            return [(fitting[name], how_many(anchor, fitting[name]))]
+        tiles = self._tiles()
+        ladder = Ladder(tiles, _SOME, "tensor.tile")
+        return [(tiles[one.name], one.work) for one in rungs(anchor, ladder, context)]
+
+    def _tiles(self) -> Mapping[str, _Tile]:
+        space = self.context.space
+        if not all(
+            copied_together(one, strided(one.tensor, space), self.context) for one in self.factors
+        ):
+            return _LOADED_TILES
+        # Wide numbers gain nothing by rectangles that only one block of a multiprocessor has.
+        return {n: one for n, one in _TILES.items() if self.numbers.bytes == 2 or n != _LARGEST}
 
     @property
     def factors(self) -> tuple[Factor, Factor]:
@@ -129,8 +152,11 @@ class _Launch:
         self._pieces = quotient(context.size(factors[0].depth) + (self._piece - 1), self._piece)
         self._epilogue = SumsEpilogue(own.stage, own.anchor, self._own_columns, context)
         held = self._a.bytes + self._b.bytes
-        most = min(_MOST_STAGES, DECLARED // held)
-        self._stages = min(context.choose("tensor.stages", (2, 3, 4), most), most)
+        # A launch of its own may have more than a function declares.
+        room = _MOST_SHARED if self._block.threads is None else DECLARED
+        most = min(_MOST_STAGES, room // held)
+        default = most if numbers.bytes == 2 else 2
+        self._stages = min(context.choose("tensor.stages", (2, 3, 4), default), most)
         self._room = max(self._stages * held, self._epilogue.bytes(tile.threads // WARP))
 
     def write(self) -> None:
@@ -138,7 +164,8 @@ class _Launch:
         units = counts(self._anchor, tile)
         work = product(units)
         with block.launch(self._work, 1, tile.threads) as grid:
-            pool = block.shared(self._room, "uint8", "pool")
+            is_declared = self._room <= DECLARED
+            pool = block.shared(self._room, "uint8") if is_declared else block.pool(self._room)
             held = Fragments(block, self._numbers, grid.thread)
             with block.share_out(grid.block, self._context.size(work), grid.blocks) as unit:
                 *place, i, j = unflatten(self._context, unit, units)
@@ -227,12 +254,3 @@ class _Launch:
             for i in range(down):
                 for j in range(along):
                     held.multiply(Place(sums, i * along + j), Place(a, i), Place(b, j))
-
-
-def _allowed(numbers: Numbers, threads: int | None) -> list[str]:
-    """Return the rectangles of blocks that have so many threads; of any if it is None."""
-    # Fragments of wide numbers leave no registers for so many sums.
-    names = [name for name in _TILES if numbers.bytes == 2 or name != _LARGEST]
-    if threads is None:
-        return [name for name in names if name != _IN_LOOPS]
-    return [name for name in names if _TILES[name].threads == threads]
