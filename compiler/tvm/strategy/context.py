@@ -178,9 +178,12 @@ class Context:
         """Return a size as an index expression or int."""
         return self.space.size(dim)
 
-    def temporary(self, tensor: Tensor, copies: int = 1) -> Storage:
-        """Return a workspace for a tensor that later stages read, or for ``copies`` of its size."""
-        dtype = compute_dtype(tensor.dtype)
+    def temporary(self, tensor: Tensor, copies: int = 1, *, rounded: bool = False) -> Storage:
+        """Return a workspace for a tensor that later stages read, or for ``copies`` of its size.
+
+        It holds what was computed, or, if it is to be ``rounded``, elements of the tensor's dtype.
+        """
+        dtype = tensor.dtype if rounded else compute_dtype(tensor.dtype)
         count = product(tensor.shape) * copies
         size = maximum(1, self.size(count))
         return Storage(self.block.temporary(count, size, storage_dtype(dtype)), dtype)

@@ -84,8 +84,11 @@ class LoopTrips:
         """Return whether a tensor has the same elements in all trips."""
         return not varies((tensor,), self.loop.counter, self.loop.carried)[tensor]
 
-    def begin(self) -> None:
-        """Take memory, and write what is carried into the first trip."""
+    def begin(self, rounded: Collection[Tensor] = ()) -> None:
+        """Take memory, and write what is carried into the first trip.
+
+        What is carried is as it was computed, but for what may be ``rounded`` to its dtype.
+        """
         context, loop = self.context, self.loop
         for i, initial in enumerate(loop.initial):
             if loop.rows[i] is not None and initial is not None and i in self._results:
@@ -93,7 +96,8 @@ class LoopTrips:
         for i in self._kept:
             initial = loop.initial[i]
             if loop.rows[i] is None and initial is not None:
-                self._wholes[i] = context.temporary(loop.carried[i], 2)
+                leaf = loop.carried[i]
+                self._wholes[i] = context.temporary(leaf, 2, rounded=leaf in rounded)
                 self._copy(initial, self._wholes[i])
         for stage in self._plan.stages:
             for tensor in stage.stores:

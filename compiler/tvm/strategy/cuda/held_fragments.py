@@ -12,7 +12,7 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
 from composite.compiler.tvm.ir.tensor import Expr
-from composite.compiler.tvm.math.numeric import choose
+from composite.compiler.tvm.math.numeric import bits, choose, storage_dtype
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
 from composite.compiler.tvm.strategy.cuda.held_group import DTYPE, ROWS
@@ -80,6 +80,11 @@ class HeldFragments(HeldProducts):
         name = f"composite_pair_{self._numbers.name}"
         return self._block.let(tirx.call_pure_extern("uint32", name, low, high))
 
+    def _halves(self, low: Expr, high: Expr) -> Expr:
+        """Return two elements of 16 bits as a register."""
+        both = (tirx.Cast("uint32", bits(x, "uint16")) for x in (low, high))
+        return self._block.let(next(both) | next(both) << const(16, "uint32"))
+
     def _leave(self, grid: Grid, row: Expr, sums: Buffer, context: Context) -> None:
         """Add up a warp's part of the inner dimension, and leave the sums for the block."""
         block, group = self._block, self._group
@@ -114,12 +119,12 @@ class HeldFragments(HeldProducts):
         row = block.bind(minimum(row, index(context.size(self._rows)) - 1), "row")
         whole = group.depth % (group.steps * self._numbers.depth * group.threads // WARP) == 0
         storage = contiguous(group.state, context)
-        together = storage is not None and storage.dtype == DTYPE and whole
-        if together and storage is not None and is_multiple(storage.offset, 2):
-            cells = block.registers(2, DTYPE, "pair")
+        if storage is not None and whole and is_multiple(storage.offset, 2):
+            cells = block.registers(2, storage_dtype(storage.dtype), "pair")
             place = block.bind(storage.offset + row * group.depth + deep, "at")
             block.copy(cells, 0, storage.buffer, place, 2)
-            return self._pair(block.load(cells, 0), block.load(cells, 1))
+            pair = [block.load(cells, i) for i in range(2)]
+            return self._pair(*pair) if storage.dtype == DTYPE else self._halves(*pair)
         both = []
         for k in (deep, deep + 1):
             value = context.access().read(group.state, [row, minimum(k, group.depth - 1)])

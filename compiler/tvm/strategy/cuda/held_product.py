@@ -74,6 +74,11 @@ class HeldProducts:
         self._held = self._block.registers(1, "int64", "held")  # which columns' these are
         self._block.store(self._held, 0, index(-1))
 
+    @property
+    def state(self) -> Tensor:
+        """The factor that the products have in common."""
+        return self._group.state
+
     def _keep(self) -> Buffer:
         """Return room for the weights, for all steps."""
         return self._block.keep(self._group.weights, DTYPE, "weights")

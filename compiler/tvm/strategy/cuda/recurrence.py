@@ -51,7 +51,7 @@ class _Writer:
         block, trips = self._block, self._trips
         with block.resident(THREADS, self._context.size):
             units = self._units()
-            trips.begin()
+            trips.begin(self._rounded(units))
             block.meet()
             with block.loop(trips.count, "trip") as trip:
                 self._write_trip(units, trips.of_trip(trip))
@@ -75,6 +75,22 @@ class _Writer:
                 room -= group.bytes
             left = left[len(together) :]
         return units
+
+    def _rounded(self, units: Sequence[Stage | HeldProducts]) -> list[Tensor]:
+        """Return what is carried and read by products alone that round it anyway."""
+        loop = self._trips.loop
+        everything = topological(loop.following)
+        states = {
+            unit.state: {stage.anchor for stage in unit.stages}
+            for unit in units
+            if isinstance(unit, HeldFragments) and unit.state in loop.carried
+        }
+        return [
+            state
+            for state, products in states.items()
+            if state not in loop.following
+            and {t for t in everything if state in t.node.operands} <= products
+        ]
 
     def _write_trip(self, units: Sequence[Stage | HeldProducts], context: Context) -> None:
         """Write the stages of a trip, and where the blocks meet between them."""

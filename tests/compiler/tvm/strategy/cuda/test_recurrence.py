@@ -110,6 +110,13 @@ CASES = {
     "loop_lstm_bfloat16": case(
         lstm, layer("s0", 3, 8, 20, 4), runs=[{"s0": 35}], dtypes=[BFLOAT16], atol=3e-2
     ),
+    # Each warp has as much of the inner dimension: pairs of the state are read as they lie.
+    "loop_lstm_half_whole": case(
+        lstm, layer("s0", 3, 8, 128, 4), runs=[{"s0": 3}], dtypes=[np.float16], atol=1.5e-2
+    ),
+    "loop_lstm_bfloat16_whole": case(
+        lstm, layer("s0", 3, 8, 128, 4), runs=[{"s0": 3}], dtypes=[BFLOAT16], atol=1.2e-1
+    ),
     "loop_gru_half": case(
         gru, [*layer(3, 4, 8, 24, 3), [3, 4]], dtypes=[*[np.float16] * 4, np.bool_], atol=3e-3
     ),
@@ -156,6 +163,25 @@ def test_weights_are_held_where_they_fit(
     # In each step the blocks meet at its end; and between gates that are made one by one.
     own = kernel.source[kernel.source.rindex(f"{launch.function}(") :]
     assert own.count("composite_meet(") == (2 if held or gates == 1 else 3)
+
+
+def test_a_state_that_only_products_read_is_kept_as_they_round_it(batch: Batch) -> None:
+    """An LSTM's is, its cell is not; a GRU's state is also what its gates leave of it."""
+    for name, halves in (("loop_lstm_half_whole", 1), ("loop_gru_half", 0)):
+        kernel = batch.kernels[name]
+        (launch,) = (one for one in kernel.plan.launches if one.resident)
+        (head,) = {*re.findall(rf" {launch.function}\(([^)]*)\)", kernel.source)}
+        assert len(re.findall(r"half\* work\d", head)) == halves
+        assert re.search(r"float\* work\d", head)
+
+
+def test_what_is_combined_with_products_is_loaded_before_them(batch: Batch) -> None:
+    kernel = batch.kernels["loop_lstm_half_whole"]
+    (launch,) = (one for one in kernel.plan.launches if one.resident)
+    text = kernel.source[kernel.source.rindex(f"{launch.function}(") :]
+    products = text.index("composite_mma_float16")
+    assert "in3[" in text[:products]
+    assert "in3[" not in text[products:]
 
 
 def test_it_is_shown_that_blocks_wait_for_each_other() -> None:
