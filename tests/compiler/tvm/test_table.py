@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow.python.framework import op_def_registry
 
 from composite.compiler.tvm import table
+from examples.blocks import ops
 
 
 def test_names_come_without_tvm_or_tensorflow(run_python: Callable[..., Any]) -> None:
@@ -42,8 +43,6 @@ def test_no_op_of_the_table_has_state() -> None:
 
 def test_what_the_library_reaches_for_complex_numbers_alone_is_in_the_table() -> None:
     """Else no op that calls tf.matmul would ever be compiled without being told to."""
-    from examples.blocks import ops
-
     for op in (ops.fused_attention, ops.fused_gelu_mlp):
         nodes = (node for f in op.program.function for node in f.node_def if "op" in node.attr)
         called = {node.attr["op"].s.decode() for node in nodes}
