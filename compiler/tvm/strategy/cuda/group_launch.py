@@ -26,7 +26,7 @@ from composite.compiler.tvm.strategy.cuda.tiles import Ladder, counts, rungs
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 
-GROUP = 4 * WARP
+_GROUP = 4 * WARP
 """Threads that multiply together."""
 _MOST_SHARED = 192 << 10
 """Bytes of shared memory that pieces of the factors take, at most."""
@@ -58,7 +58,7 @@ class GroupTile(NamedTuple):
     @property
     def threads(self) -> int:
         """Of a block: four warps for each 64 of the first side."""
-        return self.first // GROUP_ROWS * GROUP
+        return self.first // GROUP_ROWS * _GROUP
 
 
 _TILES = {f"{one.first}x{one.second}": one for one in (
