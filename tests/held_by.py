@@ -238,7 +238,7 @@ HELD_BY: dict[str, str] = {
         "running_rows.py attention_shapes.py compiler/tvm/plan/running_softmax.py"
     ),
     "tests/compiler/tvm/strategy/cuda/test_tensor_product.py": (
-        "staged_factor.py fragments.py staged_sums.py made_of_sums.py"
+        "staged_factor.py staged_pieces.py fragments.py staged_sums.py made_of_sums.py"
         " compiler/tvm/cuda/tensor_core.py"
     ),
     "tests/compiler/tvm/strategy/cuda/test_warp_group_product.py": (

@@ -15,7 +15,7 @@ from composite.compiler.tvm.plan.running_softmax import (
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.fragments import Numbers
-from composite.compiler.tvm.strategy.cuda.staged_factor import Factor
+from composite.compiler.tvm.strategy.cuda.staged_factor import Factor, factors_of
 
 _MOST_COLUMNS = 128
 """Elements of a query or a value, for which the registers suffice."""
@@ -60,8 +60,7 @@ class Shapes:
             Numbers.of(t, context, node.a, node.b)
             for t, node in ((found.scores, first), (found.result, second))
         ]
-        queries = Factor(first.a, not first.transpose_a)
-        keys, values = Factor(first.b, first.transpose_b), Factor(second.b, second.transpose_b)
+        (queries, keys), (_, values) = factors_of(first), factors_of(second)
         sizes = queries.depth, values.size
         if numbers[0] is None or numbers[1] is None:
             return None

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from composite.compiler.tvm.codegen.access import Index
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient
 from composite.compiler.tvm.codegen.device_block import WARP, Grid
 from composite.compiler.tvm.ir.dims import Dim, product
@@ -20,6 +19,7 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
 from composite.compiler.tvm.strategy.cuda.staged_factor import Factor
+from composite.compiler.tvm.strategy.cuda.staged_pieces import Start
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
 from composite.compiler.tvm.strategy.cuda.swizzled_factor import GROUP_ROWS
 from composite.compiler.tvm.strategy.cuda.tiles import Ladder, counts, rungs
@@ -30,9 +30,6 @@ _GROUP = 4 * WARP
 """Threads that multiply together."""
 _MOST_SHARED = 192 << 10
 """Bytes of shared memory that pieces of the factors take, at most."""
-
-Start = tuple[Sequence[Index], Expr]
-"""Where a factor of a rectangle begins: its batch, and the dimension that is not the inner one."""
 
 
 class GroupTile(NamedTuple):
@@ -84,11 +81,19 @@ class GroupProduct:
 
 @dataclass(frozen=True)
 class Rectangles:
-    """What a launch has: the rectangles and how many of them, and pieces in shared memory."""
+    """What a launch has: the rectangles and how many of them, and pieces in shared memory.
+
+    Attributes:
+        tile: The rectangle.
+        work: How many of them there are.
+        stages: Pieces of each factor.
+        bytes: Of all of these.
+    """
 
     tile: GroupTile
     work: Dim
     stages: int
+    bytes: int
 
 
 def rectangles(
@@ -100,17 +105,18 @@ def rectangles(
     ladder = Ladder(tiles, _SOME, "warps.tile", _ENOUGH)
     for name, work in rungs(own.anchor, ladder, own.context):
         tile = tiles[name]
+        size = held(tile)
         # Where there are few blocks, each has a multiprocessor of its own.
         is_last = name == _SOME[-1] and not isinstance(work, int)
-        stages = 8 if is_last and 8 * held(tile) <= _MOST_SHARED else 4
-        found.append(Rectangles(tile, work, stages))
+        stages = 8 if is_last and 8 * size <= _MOST_SHARED else 4
+        found.append(Rectangles(tile, work, stages, stages * size))
     return found
 
 
 class GroupLaunch(ABC):
-    """A launch under construction; ``held`` are the bytes of a piece of both factors."""
+    """A launch under construction."""
 
-    def __init__(self, own: GroupProduct, given: Rectangles, held: int) -> None:
+    def __init__(self, own: GroupProduct, given: Rectangles) -> None:
         self.context = own.context
         self.block = device_block(own.context)
         self.tile = tile = given.tile
@@ -120,7 +126,7 @@ class GroupLaunch(ABC):
         self._epilogue = SumsEpilogue(
             own.stage, own.anchor, tile.second, own.context, turned=tile.turned
         )
-        self._room = max(given.stages * held, self._epilogue.bytes(tile.threads // WARP))
+        self._room = max(given.bytes, self._epilogue.bytes(tile.threads // WARP))
 
     @abstractmethod
     def _open(self, grid: Grid, held: Fragments, pool: Buffer) -> None:

@@ -18,7 +18,8 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
 from composite.compiler.tvm.codegen.block import Buffer, const, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import Place
-from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.anchors import MatMul
+from composite.compiler.tvm.ir.dims import Dim, ceildiv
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import bits, choose, storage_dtype, to_storage
@@ -56,6 +57,11 @@ class Factor:
         return [*first, *([other, inner] if self.inner_last else [inner, other])]
 
 
+def factors_of(node: MatMul) -> tuple[Factor, Factor]:
+    """Return the factors of a product."""
+    return Factor(node.a, not node.transpose_a), Factor(node.b, node.transpose_b)
+
+
 class Team(NamedTuple):
     """The threads of a block that work together, and the number of this one."""
 
@@ -78,12 +84,18 @@ def near_axis(where: Strided | None) -> int:
     return -2 if _is_one(where.strides[-2]) else -1
 
 
+def is_inner_near(factor: Factor, context: Context) -> bool:
+    """Return whether elements of the inner dimension lie side by side."""
+    return (near_axis(strided(factor.tensor, context.space)) == -1) == factor.inner_last
+
+
 def _is_one(stride: Index) -> bool:
     return is_multiple(index(stride) - 1, 1 << 30)
 
 
-def copied_together(factor: Factor, where: Strided | None, context: Context) -> int:
+def copied_together(factor: Factor, context: Context) -> int:
     """Return how many elements that lie side by side are copied at a time; 0 if none can be."""
+    where = strided(factor.tensor, context.space)
     if where is None or where.storage.dtype != factor.tensor.dtype:
         return 0
     axis, shape = near_axis(where), factor.tensor.shape
@@ -137,7 +149,7 @@ class StagedFactor:
         self._item = ITEM_SIZE[factor.tensor.dtype]
         self._raw = "float32" if self._item == 4 else "uint16"
         self._where = strided(factor.tensor, context.space)
-        self.inner_near = (near_axis(self._where) == -1) == factor.inner_last
+        self.inner_near = is_inner_near(factor, context)
         self._shape = (side, piece) if self.inner_near else (piece, side)
         # Rows of 16 bytes, and columns of 4, are then in different banks.
         apart = 16 // self._item * (2 if self._item == 4 and self.inner_near == paired else 1)
@@ -145,7 +157,7 @@ class StagedFactor:
         self.step = (row, 1) if self.inner_near else (1, row)
         self.elements = self._shape[0] * row
         self.bytes = self.elements * self._item
-        self._width = copied_together(factor, self._where, context)
+        self._width = copied_together(factor, context)
 
     def view(self, pool: Buffer) -> Buffer:
         """Return shared memory as an array of the factor's elements."""
@@ -175,7 +187,7 @@ class StagedFactor:
 
     def _each(self, team: Team) -> int:
         """Return how often a thread takes elements of a piece, of those that are not copied."""
-        return -(-self._shape[0] * self._shape[1] // team.threads)
+        return ceildiv(self._shape[0] * self._shape[1], team.threads)
 
     def _copy(self, team: Team, to: Place, corner: Corner) -> None:
         block, width = self._block, self._width

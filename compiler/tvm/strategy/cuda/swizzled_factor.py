@@ -24,6 +24,7 @@ from composite.compiler.tvm.strategy.cuda.staged_factor import (
     Factor,
     Team,
     copied_together,
+    is_inner_near,
     near_axis,
 )
 from composite.compiler.tvm.strategy.cuda.vectors import device_block, is_multiple
@@ -46,14 +47,7 @@ _REPEAT = 8
 
 def is_swizzled(factor: Factor, context: Context) -> bool:
     """Return whether a factor can be copied 16 bytes at a time, as a swizzle needs."""
-    where = strided(factor.tensor, context.space)
-    return copied_together(factor, where, context) == _VECTOR // _item(factor)
-
-
-def is_inner_near(factor: Factor, context: Context) -> bool:
-    """Return whether elements of the inner dimension lie side by side."""
-    axis = near_axis(strided(factor.tensor, context.space))
-    return (axis == -1) == factor.inner_last
+    return copied_together(factor, context) == _VECTOR // _item(factor)
 
 
 def _item(factor: Factor) -> int:

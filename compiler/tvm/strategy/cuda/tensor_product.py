@@ -11,26 +11,24 @@ the target says so. Not here: products of other numbers (:mod:`.product`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from composite.compiler.tvm.codegen.access import Index, strided
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, product
-from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
 from composite.compiler.tvm.strategy.cuda.staged_factor import (
-    Corner,
-    Factor,
-    StagedFactor,
     Team,
     copied_together,
+    factors_of,
 )
+from composite.compiler.tvm.strategy.cuda.staged_pieces import StagedPieces, Start
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
 from composite.compiler.tvm.strategy.cuda.tiles import (
     Ladder,
@@ -120,24 +118,15 @@ class _Writer:
         return [(tiles[one.name], one.work) for one in rungs(anchor, ladder, context)]
 
     def _tiles(self) -> Mapping[str, _Tile]:
-        space = self.context.space
-        if not all(
-            copied_together(one, strided(one.tensor, space), self.context) for one in self.factors
-        ):
+        if not all(copied_together(one, self.context) for one in factors_of(self.node)):
             return _LOADED_TILES
         # Wide numbers gain nothing by rectangles that only one block of a multiprocessor has.
         return {n: one for n, one in _TILES.items() if self.numbers.bytes == 2 or n != _LARGEST}
 
-    @property
-    def factors(self) -> tuple[Factor, Factor]:
-        """The product's factors."""
-        node = self.node
-        return Factor(node.a, not node.transpose_a), Factor(node.b, node.transpose_b)
-
 
 class _Launch:
     def __init__(self, own: _Writer, tile: _Tile, work: Dim) -> None:
-        numbers, context, factors = own.numbers, own.context, own.factors
+        numbers, context = own.numbers, own.context
         self._anchor = own.anchor
         self._numbers = numbers
         self._context = context
@@ -145,13 +134,10 @@ class _Launch:
         self._tile = tile
         self._work = work
         self._piece = _PIECE // numbers.bytes
-        self._a, self._b = (
-            StagedFactor(factor, side, self._piece, context)
-            for factor, side in zip(factors, (tile.rows, tile.columns), strict=True)
-        )
-        self._pieces = quotient(context.size(factors[0].depth) + (self._piece - 1), self._piece)
+        factors, sides = factors_of(own.node), (tile.rows, tile.columns)
+        self._staged = StagedPieces(factors, sides, self._piece, context)
         self._epilogue = SumsEpilogue(own.stage, own.anchor, self._own_columns, context)
-        held = self._a.bytes + self._b.bytes
+        held = self._staged.bytes
         # A launch of its own may have more than a function declares.
         room = _MOST_SHARED if self._block.threads is None else DECLARED
         most = min(_MOST_STAGES, room // held)
@@ -192,65 +178,41 @@ class _Launch:
         grid: Grid,
         held: Fragments,
         pool: Buffer,
-        starts: Sequence[tuple[Sequence[Index], Expr]],
+        starts: Sequence[Start],
     ) -> Buffer:
         """Add up the products of all pieces; ``starts`` are those of the factors."""
-        block, stages, tile = self._block, self._stages, self._tile
-        factors = (self._a, self._b)
-        first = (0, stages * self._a.elements)  # the first factor's pieces lie in front
-        views = [one.view(pool) for one in factors]
+        block, tile, staged = self._block, self._tile, self._staged
         sums = held.sums(self._own_rows // 16 * self._own_columns // 8)
         warp = (
             quotient(held.warp, tile.along) * self._own_rows,
             remainder(held.warp, tile.along) * self._own_columns,
         )
-        places = [
-            block.bind(held.lane_place(one, is_first=one is self._a) + at + own * one.step[0], "at")
-            for one, own, at in zip(factors, warp, first, strict=True)
+        lanes = [
+            block.bind(held.lane_place(one, is_first=number == 0) + own * one.step[0], "lane")
+            for number, (one, own) in enumerate(zip(staged.factors, warp, strict=True))
         ]
 
-        def begin(slot: Expr, piece: Expr) -> list[Callable[[], None]]:
-            inner, ends = block.bind(piece * self._piece, "inner"), []
-            for one, view, at, (batch, start) in zip(factors, views, first, starts, strict=True):
-                to = Place(view, block.bind(slot * one.elements + at, "to"))
-                team, corner = Team(grid.thread, tile.threads), Corner(batch, start, inner)
-                ends.append(one.begin(team, to, corner))
-            block.call("composite_commit_copies")
-            return ends
+        def multiply(places: Sequence[Place]) -> None:
+            own = [
+                Place(view, block.bind(at + lane, "at"))
+                for (view, at), lane in zip(places, lanes, strict=True)
+            ]
+            self._multiply(held, own, sums)
 
-        with block.loop(stages - 1, "early") as number:
-            for end in begin(number, number):
-                end()
-        with block.loop(self._pieces, "piece") as piece:
-            block.call(f"composite_wait_for_copies<{stages - 2}>")
-            # All have what they waited for, and nobody reads what the next copies replace.
-            block.barrier()
-            coming = block.bind(piece + (stages - 1), "coming")
-            ends = begin(block.bind(remainder(coming, stages), "slot"), coming)
-            slot = block.bind(remainder(piece, stages), "slot")
-            self._multiply(
-                held,
-                [
-                    Place(view, block.bind(place + slot * one.elements, "at"))
-                    for one, view, place in zip(factors, views, places, strict=True)
-                ],
-                sums,
-            )
-            for end in ends:
-                end()
-        block.call("composite_wait_for_copies<0>")
+        staged.go_through(Team(grid.thread, tile.threads), pool, self._stages, starts, multiply)
         return sums
 
     def _multiply(self, held: Fragments, pieces: Sequence[Place], sums: Buffer) -> None:
         """Add the products of a piece of each factor."""
         down, along, depth = self._own_rows // 16, self._own_columns // 8, self._numbers.depth
         a, b = held.registers(down, "a"), held.registers(along // 2, "b")
-        loaded = ((self._a, pieces[0], a, down), (self._b, pieces[1], b, along // 2))
+        first, second = self._staged.factors
+        loaded = ((first, pieces[0], a, down), (second, pieces[1], b, along // 2))
         for k in range(0, self._piece, depth):
             for staged, (view, start), to, count in loaded:
                 for i in range(count):
                     at = start + (i * 16 * staged.step[0] + k * staged.step[1])
-                    held.load(staged, Place(view, at), Place(to, i), is_first=staged is self._a)
+                    held.load(staged, Place(view, at), Place(to, i), is_first=staged is first)
             for i in range(down):
                 for j in range(along):
                     held.multiply(Place(sums, i * along + j), Place(a, i), Place(b, j))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from tvm import tirx
@@ -27,7 +28,8 @@ from composite.compiler.tvm.math.numeric import multiply_add
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.made_of_sums import MadeOfSums
-from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
+from composite.compiler.tvm.strategy.cuda.staged_factor import StagedFactor, Team, factors_of
+from composite.compiler.tvm.strategy.cuda.staged_pieces import StagedPieces
 from composite.compiler.tvm.strategy.cuda.tiles import Ladder, counts, rungs
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
@@ -96,15 +98,14 @@ class TiledProduct:
             return None
         if device_block(context).threads is not None:
             return None
-        factors = Factor(node.a, not node.transpose_a), Factor(node.b, node.transpose_b)
-        return _Writer(stage, anchor, factors, context)
+        return _Writer(stage, anchor, node, context)
 
 
 @dataclass(frozen=True)
 class _Writer:
     stage: Stage
     anchor: Tensor
-    factors: tuple[Factor, Factor]
+    node: MatMul
     context: Context
 
     def write(self) -> None:
@@ -152,20 +153,14 @@ class _Launch:
         self._block = device_block(context)
         self._tile = tile
         self._work = work
-        self._staged = [
-            StagedFactor(factor, side, tile.piece, context)
-            for factor, side in zip(own.factors, tile[:2], strict=True)
-        ]
-        self._bytes = sum(one.bytes for one in self._staged)
-        most = min(4, DECLARED // self._bytes)
+        self._staged = StagedPieces(factors_of(own.node), tile[:2], tile.piece, context)
+        most = min(4, DECLARED // self._staged.bytes)
         self._stages = min(context.choose("tiled.stages", (2, 3, 4), most), most)
-        depth = context.size(own.factors[0].depth)
-        self._pieces = quotient(index(depth + (tile.piece - 1)), tile.piece)
         # A thread's columns of a factor whose inner dimension is near do not lie side by side.
-        apart = tile.slices == 1 and self._staged[1].inner_near
+        apart = tile.slices == 1 and self._staged.factors[1].inner_near
         self._made = MadeOfSums(own.stage, own.anchor, context, 1 if apart else _VECTOR)
         left = tile.slices * tile.rows * tile.row if tile.slices > 1 else 0
-        self._room = max(self._stages * self._bytes // 4, left)
+        self._room = max(self._stages * self._staged.bytes // 4, left)
 
     def write(self) -> None:
         block, tile = self._block, self._tile
@@ -183,8 +178,13 @@ class _Launch:
                 sums = block.registers(tile.own**2, _DTYPE, "sums")
                 for number in range(tile.own**2):
                     block.store(sums, number, const(0, _DTYPE))
-                starts = [(place, row), (place, column)]
-                self._add_all(thread, pool, sums, starts)
+                self._staged.go_through(
+                    Team(grid.thread, tile.threads),
+                    pool,
+                    self._stages,
+                    [(place, row), (place, column)],
+                    partial(self._add, thread, sums),
+                )
                 if tile.slices == 1:
                     self._store(thread.sides, sums, [*place, row, column])
                 else:
@@ -206,52 +206,11 @@ class _Launch:
                 block.bind(index(at * (count * self._tile.own)), "first"),
             )
             for staged, own, count, at in zip(
-                self._staged, lanes, (_DOWN, _ALONG), warps, strict=True
+                self._staged.factors, lanes, (_DOWN, _ALONG), warps, strict=True
             )
         ]
 
-    def _add_all(
-        self,
-        thread: _Thread,
-        pool: Buffer,
-        sums: Buffer,
-        starts: Sequence[tuple[Sequence[Index], Expr]],
-    ) -> None:
-        """Add up the products of a slice of all pieces; ``starts`` are those of the factors."""
-        block, stages = self._block, self._stages
-        team = Team(thread.grid.thread, self._tile.threads)
-        in_front = (0, stages * self._staged[0].elements)
-
-        def slots(piece: Expr) -> list[Place]:
-            slot = block.bind(remainder(piece, stages), "slot")
-            return [
-                Place(pool, block.bind(slot * one.elements + at, "at"))
-                for one, at in zip(self._staged, in_front, strict=True)
-            ]
-
-        def begin(piece: Expr) -> list[Callable[[], None]]:
-            inner = block.bind(piece * self._tile.piece, "inner")
-            ends = [
-                one.begin(team, to, Corner(*start, inner))
-                for one, to, start in zip(self._staged, slots(piece), starts, strict=True)
-            ]
-            block.call("composite_commit_copies")
-            return ends
-
-        with block.loop(stages - 1, "early") as number:
-            for end in begin(number):
-                end()
-        with block.loop(self._pieces, "piece") as piece:
-            block.call(f"composite_wait_for_copies<{stages - 2}>")
-            # All have what they waited for, and nobody reads what the next copies replace.
-            block.barrier()
-            ends = begin(block.bind(piece + (stages - 1), "coming"))
-            self._add(thread, slots(piece), sums)
-            for end in ends:
-                end()
-        block.call("composite_wait_for_copies<0>")
-
-    def _add(self, thread: _Thread, slots: Sequence[Place], sums: Buffer) -> None:
+    def _add(self, thread: _Thread, sums: Buffer, slots: Sequence[Place]) -> None:
         """Add the products of a slice of a piece."""
         block, own = self._block, self._tile.own
         with block.loop(_SLICE // _VECTOR, "k") as group:

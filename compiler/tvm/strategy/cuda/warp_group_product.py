@@ -24,11 +24,11 @@ from composite.compiler.tvm.strategy.cuda.group_launch import (
     GroupProduct,
     GroupTile,
     Rectangles,
-    Start,
     rectangles,
 )
 from composite.compiler.tvm.strategy.cuda.group_products import begin_products, end_products
-from composite.compiler.tvm.strategy.cuda.staged_factor import Factor, Team
+from composite.compiler.tvm.strategy.cuda.staged_factor import Team, factors_of
+from composite.compiler.tvm.strategy.cuda.staged_pieces import Start
 from composite.compiler.tvm.strategy.cuda.swizzled_factor import (
     DEPTH,
     GROUP_ROWS,
@@ -66,8 +66,7 @@ def group_product(stage: Stage, context: Context) -> GroupProduct | None:
     numbers = Numbers.of(anchor, context, node.a, node.b)
     if numbers is None or device_block(context).threads is not None:
         return None
-    factors = Factor(node.a, not node.transpose_a), Factor(node.b, node.transpose_b)
-    return GroupProduct(stage, anchor, factors, numbers, context)
+    return GroupProduct(stage, anchor, factors_of(node), numbers, context)
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class _Writer:
     def write(self) -> None:
         """Write a launch for each of the rectangles."""
         for given in rectangles(self.own, self._held):
-            _Launch(self.own, given, self._held(given.tile)).write()
+            _Launch(self.own, given).write()
 
     def _held(self, tile: GroupTile) -> int:
         return (tile.rows + tile.columns) * PIECE * self.own.numbers.bytes
@@ -86,8 +85,8 @@ class _Writer:
 class _Launch(GroupLaunch):
     """Of the pieces one is multiplied, one was before, and the others are to come."""
 
-    def __init__(self, own: GroupProduct, given: Rectangles, held: int) -> None:
-        super().__init__(own, given, held)
+    def __init__(self, own: GroupProduct, given: Rectangles) -> None:
+        super().__init__(own, given)
         self._numbers = own.numbers
         self._given = own.factors
 

@@ -28,7 +28,6 @@ from composite.compiler.tvm.strategy.cuda.group_launch import (
     GroupProduct,
     GroupTile,
     Rectangles,
-    Start,
     rectangles,
 )
 from composite.compiler.tvm.strategy.cuda.group_products import begin_products, end_products
@@ -37,11 +36,12 @@ from composite.compiler.tvm.strategy.cuda.staged_factor import (
     Factor,
     StagedFactor,
     Team,
+    is_inner_near,
 )
+from composite.compiler.tvm.strategy.cuda.staged_pieces import Start
 from composite.compiler.tvm.strategy.cuda.swizzled_factor import (
     WIDE_PIECE,
     SwizzledFactor,
-    is_inner_near,
     is_swizzled,
 )
 from composite.compiler.tvm.strategy.cuda.warp_group_product import group_product
@@ -73,7 +73,7 @@ class _Writer:
     def write(self) -> None:
         """Write a launch for each of the rectangles."""
         for given in rectangles(self.own, self._held, turned=self.kept == 0):
-            _Launch(self, given, self._held(given.tile)).write()
+            _Launch(self, given).write()
 
     def _held(self, tile: GroupTile) -> int:
         stays = tile.second * WIDE_PIECE * self.own.numbers.bytes
@@ -89,9 +89,9 @@ class _Writer:
 class _Launch(GroupLaunch):
     """Of the pieces two are multiplied, and the others are to come."""
 
-    def __init__(self, writer: _Writer, given: Rectangles, held: int) -> None:
+    def __init__(self, writer: _Writer, given: Rectangles) -> None:
         own = writer.own
-        super().__init__(own, given, held)
+        super().__init__(own, given)
         self._numbers = own.numbers
         self._kept = writer.kept
         self._factor: Factor = own.factors[writer.kept]

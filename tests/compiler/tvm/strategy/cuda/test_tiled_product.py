@@ -1,4 +1,4 @@
-"""Large products of float32 on a GPU made of threads: right for every size and layout."""
+"""Products of float32 on a GPU made of threads: right for every size and layout."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.compiler.tvm.strategy.cuda.test_tensor_product import dense, transposed
+from tests.compiler.tvm.strategy.cuda.test_warp_group_product import turned
 from tests.gpu.shim.cases import Batch, Case
 from tests.gpu.shim.emulator import functions_of
 
@@ -14,10 +15,6 @@ SIZES = [
     {"s0": m, "s1": k, "s2": n}
     for m, k, n in ((1, 1, 1), (0, 3, 4), (3, 0, 4), (5, 7, 3), (70, 33, 130))
 ]
-
-
-def turned(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    return tf.matmul(x, y, transpose_a=True)
 
 
 def far(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
