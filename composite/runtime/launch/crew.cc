@@ -42,10 +42,10 @@ bool Crew::IsWaiting() const {
 }
 
 void Crew::Return() {
+  if (own_ == nullptr) return;
+  own_->processor.store(CurrentProcessor(), std::memory_order_relaxed);
   State busy = State::kBusy;
-  if (own_ != nullptr) {
-    own_->state.compare_exchange_strong(busy, State::kWaiting, std::memory_order_release);
-  }
+  own_->state.compare_exchange_strong(busy, State::kWaiting, std::memory_order_release);
 }
 
 bool Crew::Give(std::function<void()>& work) {
@@ -55,6 +55,10 @@ bool Crew::Give(std::function<void()>& work) {
     State waiting = State::kWaiting;
     if (seat.state.load(std::memory_order_relaxed) != waiting) continue;
     if (!seat.state.compare_exchange_strong(waiting, State::kTaken)) continue;
+    const int here = CurrentProcessor();
+    if (here >= 0 && seat.processor.load(std::memory_order_relaxed) == here) {
+      MoveOff(here, seat.thread.load(std::memory_order_relaxed));  // it cannot leave: it is taken
+    }
     seat.work = std::move(work);
     seat.state.store(State::kGiven, std::memory_order_release);
     return true;
@@ -82,6 +86,7 @@ Crew::Seat* Crew::Sit(int most) {
   for (int i = 0; i < most; ++i) {
     State empty = State::kEmpty;
     if (!seats_[i].state.compare_exchange_strong(empty, State::kBusy)) continue;
+    seats_[i].thread.store(CurrentThread(), std::memory_order_relaxed);
     int used = used_.load(std::memory_order_relaxed);
     while (used <= i && !used_.compare_exchange_weak(used, i + 1, std::memory_order_release)) {
     }
@@ -96,7 +101,9 @@ bool Crew::Await(Seat& seat) {
   const int64_t end = LaunchHistory::Now() + kStay;
   for (int i = 1; !is_given(); ++i) {
     Pause(i);
-    if (i % kPausesPerClock != 0 || LaunchHistory::Now() < end) continue;
+    if (i % kPausesPerClock != 0) continue;
+    seat.processor.store(CurrentProcessor(), std::memory_order_relaxed);
+    if (LaunchHistory::Now() < end) continue;
     State waiting = State::kWaiting;
     if (seat.state.compare_exchange_strong(waiting, State::kEmpty)) return false;
     while (!is_given()) Pause(0);  // somebody is about to give it

@@ -5,6 +5,8 @@
 #ifndef COMPOSITE_RUNTIME_LAUNCH_CREW_H_
 #define COMPOSITE_RUNTIME_LAUNCH_CREW_H_
 
+#include <sys/types.h>
+
 #include <array>
 #include <atomic>
 #include <functional>
@@ -36,9 +38,12 @@ class Crew {
   // that `work` has one writer.
   struct alignas(64) Seat {
     std::atomic<State> state{State::kEmpty};
+    std::atomic<pid_t> thread{0};    // of its worker
+    std::atomic<int> processor{-1};  // that this one was on a moment ago, while it waits
     std::function<void()> work;
   };
 
+  // A worker on the caller's own processor would begin when the caller sleeps: it is moved off.
   bool Give(std::function<void()>& work);
   void RunAndStay(std::function<void()> work, int most);
   Seat* Sit(int most);

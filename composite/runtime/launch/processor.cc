@@ -1,19 +1,29 @@
 #include "composite/runtime/launch/processor.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace composite {
 
 int CurrentProcessor() { return sched_getcpu(); }
 
+pid_t CurrentThread() {
+  static thread_local const pid_t thread = static_cast<pid_t>(syscall(SYS_gettid));
+  return thread;
+}
+
 void MoveOff(int processor) {
-  if (processor < 0 || CurrentProcessor() != processor) return;
+  if (processor >= 0 && CurrentProcessor() == processor) MoveOff(processor, 0);
+}
+
+void MoveOff(int processor, pid_t thread) {
   cpu_set_t allowed;  // a machine with more processors than it has room for is left as it is
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
+  if (sched_getaffinity(thread, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
   cpu_set_t others = allowed;
   CPU_CLR(processor, &others);
-  if (sched_setaffinity(0, sizeof others, &others) != 0) return;
-  sched_setaffinity(0, sizeof allowed, &allowed);  // what was allowed a moment ago
+  if (sched_setaffinity(thread, sizeof others, &others) != 0) return;
+  sched_setaffinity(thread, sizeof allowed, &allowed);  // what was allowed a moment ago
 }
 
 }  // namespace composite

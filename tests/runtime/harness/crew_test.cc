@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "composite/runtime/launch/launch.h"
+#include "composite/runtime/launch/launch_state.h"
 #include "composite/runtime/launch/processor.h"
 #include "tests/runtime/harness/check.h"
 #include "tests/runtime/harness/pools.h"
@@ -153,6 +154,43 @@ void AThreadMovesOffAProcessor() {
   EXPECT(Allowed() == allowed);
 }
 
+void Confine(int processor) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  EXPECT(sched_setaffinity(0, sizeof one, &one) == 0);
+}
+
+// A caller that comes to where its worker waits, and does not sleep.
+void AWorkerOnItsCallersProcessorIsMoved() {
+  if (Allowed() == 1) return;
+  CountingPool pool(2);
+  std::thread([&] {
+    int soon = 0;
+    constexpr int kRuns = 50;
+    for (int i = 0; i < kRuns; ++i) {
+      std::atomic<int> worked_on{-1};
+      Crew::Global().Schedule(&pool, [&] {
+        worked_on = composite::CurrentProcessor();
+        Crew::Return();
+      });
+      while (worked_on.load() < 0) std::this_thread::yield();
+      Confine(worked_on);
+      std::atomic<bool> done{false};
+      const auto begin = std::chrono::steady_clock::now();
+      const int before = pool.scheduled;
+      Crew::Global().Schedule(&pool, [&] {
+        Crew::Return();
+        done = true;
+      });
+      while (!done.load()) composite::Pause(0);
+      const bool stayed = pool.scheduled == before;
+      soon += !stayed || std::chrono::steady_clock::now() - begin < std::chrono::microseconds(500);
+    }
+    EXPECT(soon > kRuns * 3 / 4);
+  }).join();
+}
+
 void ACallerIsItsOwnThreadAlone() {
   const composite::Caller caller;
   EXPECT(caller.IsHere());
@@ -167,11 +205,8 @@ void ACallerIsItsOwnThreadAlone() {
 
 void WhoMayRunOnOneOnlyStays() {
   std::thread([] {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(composite::CurrentProcessor(), &one);
-    EXPECT(sched_setaffinity(0, sizeof one, &one) == 0);
     const int here = composite::CurrentProcessor();
+    Confine(here);
     composite::MoveOff(here);
     EXPECT(composite::CurrentProcessor() == here && Allowed() == 1);
   }).join();
@@ -187,6 +222,7 @@ int main(int argc, char** argv) {
        {"who_runs_inside_of_schedule_does_not_stay", WhoRunsInsideOfScheduleDoesNotStay},
        {"many_callers_on_two_pools", ManyCallersOnTwoPools},
        {"a_thread_moves_off_a_processor", AThreadMovesOffAProcessor},
+       {"a_worker_on_its_callers_processor_is_moved", AWorkerOnItsCallersProcessorIsMoved},
        {"a_caller_is_its_own_thread_alone", ACallerIsItsOwnThreadAlone},
        {"who_may_run_on_one_only_stays", WhoMayRunOnOneOnlyStays}},
       argc, argv);
