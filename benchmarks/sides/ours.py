@@ -7,6 +7,7 @@ that matters.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import composite
@@ -45,24 +46,26 @@ class Ours:
 
     def columns(self, program: Program) -> dict[str, Settings]:
         """A stack as one tf.function; of a single layer, the eager call and the function's."""
-        in_graph = {"": lambda: self._way(program, in_graph=True)}
-        if len(program.steps) > 1:
-            return {"ours": in_graph}
-        called = {"": lambda: self._way(program, in_graph=False)}
-        return {"ours": called, "ours, tf.function": in_graph}
-
-    def _way(self, program: Program, *, in_graph: bool) -> Way:
         op, attrs = OPS[program.kind]
 
         def layer(x: Any, *weights: Any) -> Any:
             return op(x, *weights, **attrs)
 
-        called = _settled(eager(program, layer))
-        first = [program.weights[i] for i in program.steps[0]]
-        explained = composite.explain(op, program.x, *first, **attrs)
-        kernel = f"kernel: {explained.details.get('strategy')}"
-        note = kernel if explained.path == "kernel" else f"expansion: {explained.reason}"
-        return replace(_settled(function(program, layer)) if in_graph else called, note=note)
+        @cache  # calls with other weights would be other layers to the op
+        def called() -> Way:
+            way = _settled(eager(program, layer))
+            first = [program.weights[i] for i in program.steps[0]]
+            explained = composite.explain(op, program.x, *first, **attrs)
+            kernel = f"kernel: {explained.details.get('strategy')}"
+            expansion = f"expansion: {explained.reason}"
+            return replace(way, note=kernel if explained.path == "kernel" else expansion)
+
+        def in_graph() -> Way:
+            return replace(_settled(function(program, layer)), note=called().note)
+
+        if len(program.steps) > 1:
+            return {"ours": {"": in_graph}}
+        return {"ours": {"": called}, "ours, tf.function": {"": in_graph}}
 
 
 def _settled(way: Way) -> Way:

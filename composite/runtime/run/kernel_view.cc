@@ -11,7 +11,9 @@
 namespace composite {
 namespace {
 
-// A variable that is written to now and then is waited for longer each time.
+// A variable that is written to before it has rested for so many times the calls that it was waited
+// for is waited for as many times longer. One that rested longer was worth packing, and so may the
+// next be.
 constexpr int64_t kPatience = 8;
 constexpr int64_t kMostCalls = int64_t{1} << 40;
 // Sets are given up that were not among the last calls, so many at least.
@@ -67,7 +69,8 @@ bool AtRest::MakeRoom() {
   const auto oldest = std::min_element(sets_.begin(), sets_.end(),
                                        [](const Set& a, const Set& b) { return a.last < b.last; });
   const bool rested = !oldest->held.empty();
-  if (rested) needed_ = std::min(needed_ * kPatience, kMostCalls);
+  const bool moves = rested && oldest->calls < needed_ * kPatience;
+  if (moves) needed_ = std::min(needed_ * kPatience, kMostCalls);
   sets_.erase(oldest);
   return rested;
 }

@@ -82,6 +82,27 @@ def test_other_weights_are_other_results(op: Any) -> None:
     repeat(lambda _: check(op, x, w, b))
 
 
+def test_weights_after_others_that_rested_for_long(op: Any) -> None:
+    """As those of a model that is built again: to pack them is as soon worth it."""
+    x, b = normal(24, K), normal(N, seed=2)
+    for i in range(3):
+        w, before = normal(K, N, seed=i), packed()
+        repeat(lambda _, w=w: check(op, x, w, b), 60)  # type: ignore[misc]
+        assert packed() == before + 1
+        repeat(lambda _, w=w: op(x, w, b))  # type: ignore[misc]
+
+
+def test_weights_that_change_now_and_then(op: Any) -> None:
+    """Each time they are waited for longer."""
+    x, b = normal(24, K), normal(N, seed=2)
+    repeat(lambda _: check(op, x, normal(K, N), b), 1)
+    before = packed()
+    for i in range(10):
+        w = normal(K, N, seed=i)
+        repeat(lambda _, w=w: op(x, w, b), 60)  # type: ignore[misc]
+    assert packed() <= before + 2
+
+
 @pytest.mark.parametrize("count", [2, 7])
 def test_layers_that_take_turns(op: Any, count: int) -> None:
     layers, before, b = [normal(K, N, seed=i) for i in range(count)], packed(), normal(N, seed=2)
