@@ -17,7 +17,7 @@ from composite.compiler.tvm.choices import Choices, Chosen, Knob, Value
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.constants import Constants, Packed
-from composite.compiler.tvm.plan.in_place import Forwards, forwards
+from composite.compiler.tvm.plan.in_place import Forwards, forwards, readers_first
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.proof import Proof, guarded, prove
 from composite.compiler.tvm.read.reader import read_function
@@ -271,9 +271,7 @@ def _kernel(
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
     space = Space({}, symbols)
     listed = strategies_of(target.device)
-    context = Context(
-        block, space, plan, target, listed, constants, choices=choices, forwards=forwards(plan)
-    )
+    context = Context(block, space, plan, target, listed, constants, choices=choices)
     parameters = []
     for i, tensor in enumerate(plan.function.parameters):
         buffer, flat = declare_argument(block, space, tensor, f"in{i}")
@@ -286,24 +284,31 @@ def _kernel(
         space.storages[target_tensor] = Storage(flat, tensor.dtype)
         parameters.append(buffer)
     strategies: list[str] = []
-    in_place: Forwards = ()
-    stages = joined_stages(context)
+    nothing: Forwards = ((),) * len(plan.outputs)
+    in_place = nothing
+    stages = readers_first(plan, joined_stages(context))
     temporaries = Temporaries(stages, context)
+    allowed = forwards(plan, stages)
     for number, stage in enumerate(stages):
         temporaries.give(stage)
         if 0 in stage.shape:
             continue  # nothing to compute
-        own = replace(context, scope=f"{number}.")
+        own = replace(context, scope=f"{number}.", forwards=allowed[number])
         strategy, writer = own.match(stage)
         strategies.append(strategy.name)
+        checks = block.checks
         writer.write()
-        in_place = writer.forwards if isinstance(writer, InPlaceWriter) else ()
+        taken = writer.forwards if isinstance(writer, InPlaceWriter) else nothing
+        # A call whose kernel fails runs the expansion, which needs the inputs.
+        in_place = nothing if block.checks > checks else _joined(in_place, taken)
         temporaries.take_back(number)
-    # A call whose kernel fails runs the expansion, which needs the inputs.
-    if block.may_fail or not any(in_place):
-        in_place = ()
     function = tirx.PrimFunc([*parameters, *constants.parameters], block.finish())
-    return function, strategies, in_place
+    return function, strategies, in_place if any(in_place) else ()
+
+
+def _joined(some: Forwards, others: Forwards) -> Forwards:
+    """Return what the outputs of some stages may take over, and those of others."""
+    return tuple(a or b for a, b in zip(some, others or some, strict=True))
 
 
 def lower(functions: dict[str, Any], target: Target) -> Any:

@@ -158,10 +158,19 @@ def _run_guarded(
 
 
 def _places(forwards: Forwards) -> Iterator[dict[int, int]]:
-    """The outputs that lie in an input: none, then each in each that it may lie in."""
+    """The outputs that lie in an input: none, then as many at once as can, until each lay in each.
+
+    As an optimizer's step, whose outputs lie in all its variables.
+    """
     yield {}
-    for output, inputs in enumerate(forwards):
-        yield from ({output: one} for one in inputs)
+    pending = [(output, one) for output, inputs in enumerate(forwards) for one in inputs]
+    while pending:
+        over: dict[int, int] = {}
+        for output, one in pending:
+            if output not in over and one not in over.values():
+                over[output] = one
+        yield over
+        pending = [pair for pair in pending if over.get(pair[0]) != pair[1]]
 
 
 def _worst(sample: Sample, tasks: int, found: Sequence[Array]) -> float:

@@ -97,13 +97,13 @@ class Block:
         fuses: Whether the target has fused multiply-adds; arithmetic that relies on them has
             another form without.
         flushes: Whether bfloat16 is rounded by the target's instruction, which flushes denormals.
-        may_fail: Whether it has a statement that ends the call with an error.
+        checks: How many statements it has that may end the call with an error.
     """
 
     def __init__(self) -> None:
         self.fuses = False
         self.flushes = False
-        self.may_fail = False
+        self.checks = 0
         self._scopes: list[list[Stmt]] = [[]]
         self._holds: bool | None = None  # the condition of the last `when`, if it is known
         self._count = 0
@@ -114,7 +114,7 @@ class Block:
     def add(self, stmt: Stmt) -> None:
         """Append a statement to the innermost scope."""
         self._scopes[-1].append(stmt)
-        self.may_fail = self.may_fail or isinstance(stmt, tir_stmt.AssertStmt)
+        self.checks += isinstance(stmt, tir_stmt.AssertStmt)
 
     def import_llvm(self, text: str) -> None:
         """Link a module of LLVM with the kernel, for functions that are called by their names."""

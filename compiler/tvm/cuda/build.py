@@ -103,7 +103,7 @@ class _Writing:
 
     def kernel(self) -> CudaKernel:
         strategies = self._write_stages()
-        if self._block.may_fail:
+        if self._block.checks:
             raise NotCovered("a check that may fail the call has no form on a GPU")
         launches, functions, aligned = [], {}, set()
         for number, region in enumerate(self._block.launches):

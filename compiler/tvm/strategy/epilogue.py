@@ -13,7 +13,10 @@ from composite.compiler.tvm.strategy.context import Context, Trips
 
 
 def write_epilogue(context: Context, stage: Stage, at: Sequence[Index], total: Expr) -> None:
-    """Compute and store what a stage makes of ``total``, an element or vector of its anchor."""
+    """Compute and store what a stage makes of ``total``, an element or vector of its anchor.
+
+    Where results may lie in inputs, all are computed before the first is stored.
+    """
     place = list(at)
     if isinstance(place[-1], Lane):
         last = place[-1]
@@ -24,8 +27,13 @@ def write_epilogue(context: Context, stage: Stage, at: Sequence[Index], total: E
     access = context.access()
     if stage.anchor is not None:
         access.give(stage.anchor, lambda _: value)
-    for tensor in stage.stores:
-        context.store(tensor, place, access.compute(tensor, place))
+    if not any(context.forwards):
+        for tensor in stage.stores:
+            context.store(tensor, place, access.compute(tensor, place))
+        return
+    values = [access.compute(tensor, place) for tensor in stage.stores]
+    for tensor, result in zip(stage.stores, values, strict=True):
+        context.store(tensor, place, result)
 
 
 def _ask_for_next(block: Block, trips: Trips, stage: Stage, place: Sequence[Index]) -> None:

@@ -29,6 +29,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"replaced", &s.replaced},
           {"regions", &s.regions},
           {"xla_nodes", &s.xla_nodes},
+          {"in_place_updates", &s.in_place_updates},
           {"copies", &s.copies},
           {"packed_constants", &s.packed_constants},
           {"packed_bytes", &s.packed_bytes}};

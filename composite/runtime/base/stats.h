@@ -33,6 +33,7 @@ struct Stats {
   Counter replaced{0};         // nodes of TensorFlow's own ops that became a composition's
   Counter regions{0};          // nodes that parts of graphs without an op of their own became
   Counter xla_nodes{0};        // nodes that XLA was given as their expansion, at each compilation
+  Counter in_place_updates{0};  // variables that a kernel has updated where they lie
   Counter copies{0};  // inputs that were copied: packed constants, unaligned ones, to a GPU
   Counter packed_constants{0};  // constants that were packed for a kernel
   Counter packed_bytes{0};      // what they take at present

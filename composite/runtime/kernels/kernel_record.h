@@ -41,6 +41,10 @@ struct PackedArgument {
 struct Forward {
   int input;
   int output;
+
+  bool operator==(const Forward& other) const {
+    return input == other.input && output == other.output;
+  }
 };
 
 struct KernelRecord {

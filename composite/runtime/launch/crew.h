@@ -5,8 +5,6 @@
 #ifndef COMPOSITE_RUNTIME_LAUNCH_CREW_H_
 #define COMPOSITE_RUNTIME_LAUNCH_CREW_H_
 
-#include <sys/types.h>
-
 #include <array>
 #include <atomic>
 #include <functional>
@@ -38,7 +36,7 @@ class Crew {
   // that `work` has one writer.
   struct alignas(64) Seat {
     std::atomic<State> state{State::kEmpty};
-    std::atomic<pid_t> thread{0};    // of its worker
+    std::atomic<int> thread{0};      // of its worker
     std::atomic<int> processor{-1};  // that this one was on a moment ago, while it waits
     std::function<void()> work;
   };

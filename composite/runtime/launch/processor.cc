@@ -8,8 +8,8 @@ namespace composite {
 
 int CurrentProcessor() { return sched_getcpu(); }
 
-pid_t CurrentThread() {
-  static thread_local const pid_t thread = static_cast<pid_t>(syscall(SYS_gettid));
+int CurrentThread() {
+  static thread_local const int thread = static_cast<int>(syscall(SYS_gettid));
   return thread;
 }
 
@@ -17,7 +17,7 @@ void MoveOff(int processor) {
   if (processor >= 0 && CurrentProcessor() == processor) MoveOff(processor, 0);
 }
 
-void MoveOff(int processor, pid_t thread) {
+void MoveOff(int processor, int thread) {
   cpu_set_t allowed;  // a machine with more processors than it has room for is left as it is
   if (sched_getaffinity(thread, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
   cpu_set_t others = allowed;

@@ -4,8 +4,6 @@
 #ifndef COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 #define COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 
-#include <sys/types.h>
-
 #include <thread>
 
 namespace composite {
@@ -13,7 +11,8 @@ namespace composite {
 // The number of the processor that runs this thread; negative if the system does not tell.
 int CurrentProcessor();
 
-pid_t CurrentThread();
+// The number by which the system knows this thread.
+int CurrentThread();
 
 // Moves this thread to another processor if it is on this one and may run on others, all of which
 // it may run on afterwards as before.
@@ -21,7 +20,7 @@ void MoveOff(int processor);
 
 // As much for another thread of this process, which has to be there still; it is taken to be on
 // `processor`.
-void MoveOff(int processor, pid_t thread);
+void MoveOff(int processor, int thread);
 
 // The thread that makes this, and the processor that it is on: a launch's, for its workers.
 class Caller {

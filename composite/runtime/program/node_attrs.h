@@ -15,6 +15,9 @@ inline constexpr char kConstantsAttr[] = "_composite_constants";
 // Which of them are what a variable holds.
 inline constexpr char kVariablesAttr[] = "_composite_variables";
 
+// Pairs of an input, what a variable held, and the output that it is to hold.
+inline constexpr char kUpdatesAttr[] = "_composite_updates";
+
 // CompositeCall(f): the op for whatever has no name of its own, a derived gradient for one. Its
 // nodes run a TensorFlow function as those of a composite run their expansion, kernels included.
 inline constexpr char kFunctionOp[] = "CompositeCall";

@@ -14,7 +14,9 @@
 #include "composite/runtime/regions/refused_nodes.h"
 #include "composite/runtime/regions/region_node.h"
 #include "composite/runtime/regions/region_options.h"
+#include "composite/runtime/variables/take_over.h"
 #include "composite/runtime/variables/updates.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -49,12 +51,31 @@ NodeDef Call(const RegionFunction& region, std::string name, const std::string& 
   return call;
 }
 
+// Has the calls know which results may lie in variables.
+void MarkTakeOvers(const Graph& graph, std::vector<Region>* regions) {
+  std::vector<GraphPart> parts;
+  for (const Region& region : *regions) {
+    const RegionFunction& function = region.function;
+    GraphPart& part = parts.emplace_back(GraphPart{region.nodes, {}, function.results});
+    for (const Argument& argument : function.arguments) {
+      part.arguments.push_back(argument.is_variable ? Value() : argument.value);
+    }
+  }
+  const std::vector<TakeOvers> found = TakeOversOf(graph, parts);
+  for (size_t k = 0; k < regions->size(); ++k) {
+    Region& region = (*regions)[k];
+    region.waits = found[k].waits;
+    if (!found[k].pairs.empty()) AddNodeAttr(kUpdatesAttr, found[k].pairs, &region.call);
+  }
+}
+
 void AddCalls(Graph* graph, std::vector<Region>* regions) {
   for (Region& region : *regions) {
     const std::string& device = region.nodes[0]->requested_device();
     region.call = Call(region.function, graph->NewName("composite_region"), device);
     region.left = LeavesBehind(region.nodes, region.function, graph);
   }
+  MarkTakeOvers(*graph, regions);
 }
 
 // Adds the nodes that the compiler refused in a region; whether there are new ones.
@@ -154,7 +175,7 @@ std::vector<Region> MakeRegions(Graph* graph, const FunctionLibraryDefinition& l
         continue;
       }
       is_final &= !AddRefused(*function, &refused);
-      regions.push_back({std::move(nodes), *std::move(function), NodeDef(), LeftBehind()});
+      regions.push_back({std::move(nodes), *std::move(function), NodeDef(), LeftBehind(), {}});
     }
     // With a node more outside, other nodes may be one region.
     if (is_final) {
@@ -193,6 +214,7 @@ absl::Status Replace(Graph* graph, const std::vector<Region>& regions) {
   }
   TF_RETURN_IF_ERROR(AddLeftBehind(regions, calls, graph));
   for (size_t k = 0; k < regions.size(); ++k) {
+    for (Node* node : regions[k].waits) graph->AddControlEdge(node, calls[k]);
     const std::vector<Argument>& arguments = regions[k].function.arguments;
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (arguments[i].is_variable) continue;

@@ -28,6 +28,7 @@ struct Region {
   RegionFunction function;
   tensorflow::NodeDef call;  // what takes their place, without inputs
   LeftBehind left;
+  std::vector<tensorflow::Node*> waits;  // for which the call waits, outside of all regions
 };
 
 // Readies the graph of a function for regions: updates of variables, see variables/updates.h, and

@@ -135,6 +135,7 @@ absl::StatusOr<FunctionDef> Replaced(const FunctionDef& function, const tensorfl
       TF_ASSIGN_OR_RETURN(*call.add_input(), Reference(argument.value));
     }
     TF_RETURN_IF_ERROR(AddLeftBehind(region.left, &call, &changed));
+    for (const Node* node : region.waits) call.add_input(absl::StrCat("^", node->name()));
     *changed.add_node_def() = std::move(call);
   }
   for (NodeDef& node : *changed.mutable_node_def()) {

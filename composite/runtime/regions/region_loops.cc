@@ -12,6 +12,7 @@
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/regions/region_node.h"
+#include "composite/runtime/variables/update_node.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/graph_to_functiondef.h"
@@ -34,7 +35,6 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 using Variables = std::map<int, DataType>;
 
-constexpr char kReadOp[] = "ReadVariableOp";
 constexpr char kCalledAttr[] = "f";
 
 absl::Status NoLoop(const Node& node, absl::string_view why) {

@@ -7,6 +7,7 @@
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/variables/update_node.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -142,7 +143,8 @@ bool IsView(const Node& node) {
 bool IsWeight(const Node& node) {
   const Edge* of = nullptr;
   if (IsView(node) && node.input_edge(0, &of).ok()) return IsWeight(*of->src());
-  return node.IsConstant() || node.type_string() == "ReadVariableOp";
+  return node.IsConstant() || node.type_string() == kReadOp ||
+         node.type_string() == kReadToUpdateOp;
 }
 
 bool AreInside(const DtypeSet& dtypes) {

@@ -82,7 +82,8 @@ absl::optional<absl::Status> CallGpuKernel(OpKernelContext* context, const Choic
   if (!InputsAreAligned(context, *record.launches)) return absl::nullopt;
   OutputShapes shapes;
   absl::Status status = ShapesOfOutputs(record, choice.values, &shapes);
-  if (status.ok()) status = AllocateOutputs(context, record, shapes);
+  WrittenVariables written;
+  if (status.ok()) status = AllocateOutputs(context, record, shapes, {}, &written);
   if (status.ok() && shapes.all_empty) return status;
   if (status.ok()) status = Launch(context, choice, device);
   if (status.ok()) return status;

@@ -71,7 +71,7 @@ absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error) 
 
 absl::Status CallKernel(OpKernelContext* context, const Signature& call,
                         const InstalledKernel& kernel, const OutputShapes& outputs,
-                        absl::Span<const Tensor> packed) {
+                        absl::Span<const Tensor> packed, Updates updates) {
   const KernelRecord& record = kernel.record;
   Tensors tensors;
   Copies copies;
@@ -87,7 +87,8 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call,
       tensors.back().shape = const_cast<int64_t*>(call.Value(i));
     }
   }
-  absl::Status status = AllocateOutputs(context, record, outputs);
+  WrittenVariables written;
+  absl::Status status = AllocateOutputs(context, record, outputs, updates, &written);
   if (!status.ok() || outputs.all_empty) return status;
   for (int i = 0; i < context->num_outputs(); ++i) {
     int64_t* const sizes = const_cast<int64_t*>(outputs.dims[i].data());
@@ -97,8 +98,14 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call,
   for (const Tensor& argument : packed) sizes.push_back(argument.NumElements());
   for (size_t i = 0; i < packed.size(); ++i) tensors.push_back(Describe(packed[i], &sizes[i]));
   status = Run(context, record, kernel.function, &tensors);
-  if (!status.ok()) ReleaseOutputs(context);
-  return status;
+  if (status.ok()) {
+    Count(GlobalStats().in_place_updates, written.size());
+    return status;
+  }
+  ReleaseOutputs(context);
+  if (written.size() == 0) return status;
+  return absl::DataLossError(
+      absl::StrCat(status.message(), "; it may have updated parts of variables: restore them"));
 }
 
 absl::Status CallPacker(OpKernelContext* context, const InstalledKernel& kernel, size_t i,

@@ -1,5 +1,10 @@
 #include "composite/runtime/run/kernel_outputs.h"
 
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/types/optional.h"
+#include "composite/runtime/launch/tvm_abi.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
@@ -27,11 +32,20 @@ absl::Status ShapesOfOutputs(const KernelRecord& record, const SymbolValues& val
 }
 
 absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& record,
-                             const OutputShapes& outputs) {
+                             const OutputShapes& outputs, Updates updates,
+                             WrittenVariables* written) {
   for (int i = 0; i < context->num_outputs(); ++i) {
     absl::InlinedVector<int, 4> takes_over;
+    absl::optional<tensorflow::Tensor> place;
     for (const Forward& forward : record.forwards) {
-      if (forward.output == i) takes_over.push_back(forward.input);
+      if (forward.output != i) continue;
+      takes_over.push_back(forward.input);
+      if (!absl::c_linear_search(updates, forward)) continue;
+      place = written->Take(context->input(forward.input), outputs.shapes[i], tvm_abi::kAlignment);
+    }
+    if (place.has_value()) {
+      context->set_output(i, *std::move(place));
+      continue;
     }
     tensorflow::Tensor* output = nullptr;
     absl::Status status =

@@ -6,7 +6,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "composite/runtime/kernels/kernel_record.h"
+#include "composite/runtime/variables/contents.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
@@ -23,9 +25,14 @@ struct OutputShapes {
 absl::Status ShapesOfOutputs(const KernelRecord& record, const SymbolValues& values,
                              OutputShapes* outputs);
 
-// Takes all outputs from the device's allocator, or an input's memory for those that may lie there.
+// The outputs of a node that are what variables are to hold, see kUpdatesAttr.
+using Updates = absl::Span<const Forward>;
+
+// Takes all outputs from the device's allocator, or an input's memory for those that may lie there:
+// a variable's for `updates`, which are written as long as `written` lives.
 absl::Status AllocateOutputs(tensorflow::OpKernelContext* context, const KernelRecord& record,
-                             const OutputShapes& outputs);
+                             const OutputShapes& outputs, Updates updates,
+                             WrittenVariables* written);
 
 // Lets go of what was allocated: an expansion that runs instead sets outputs of its own.
 void ReleaseOutputs(tensorflow::OpKernelContext* context);

@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "composite/runtime/instantiate/expansion_runner.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/options.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/run/composite_node.h"
 #include "composite/runtime/run/device_op.h"
 #include "composite/runtime/run/kernel_call.h"
@@ -23,12 +25,14 @@
 #include "composite/runtime/run/region_dump.h"
 #include "composite/runtime/run/resting_inputs.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace composite {
 namespace {
 
+using tensorflow::AttrSlice;
 using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
@@ -39,6 +43,11 @@ class CompositeOp : public OpKernel {
   CompositeOp(OpKernelConstruction* context, std::string op_name)
       : OpKernel(context), node_(*this, std::move(op_name)), expansion_(/*on_cpu=*/true) {
     OP_REQUIRES_OK(context, node_.Init(context));
+    std::vector<int> updates;
+    if (!tensorflow::TryGetNodeAttr(AttrSlice(def()), kUpdatesAttr, &updates)) return;
+    for (size_t i = 0; i + 1 < updates.size(); i += 2) {
+      updates_.push_back({updates[i], updates[i + 1]});
+    }
   }
 
   void Compute(OpKernelContext* context) override {
@@ -135,7 +144,8 @@ class CompositeOp : public OpKernel {
       const KernelTrace trace(*this, decision);
       status = CallKernel(
           context, of.shapes, kernel, of.outputs,
-          packed == nullptr ? absl::Span<const tensorflow::Tensor>() : absl::MakeSpan(*packed));
+          packed == nullptr ? absl::Span<const tensorflow::Tensor>() : absl::MakeSpan(*packed),
+          updates_);
     }
     if (absl::IsOutOfRange(status)) {
       return RunExpansion(context, binding, decision, options, call);
@@ -160,6 +170,7 @@ class CompositeOp : public OpKernel {
   RestingInputs resting_;
   KnownCalls known_;
   ExpansionRunner expansion_;
+  std::vector<Forward> updates_;
   std::atomic<bool> told_{false};  // that there was no memory for a kernel
 };
 

@@ -30,8 +30,8 @@ Adds `after - before` to a variable.
 
 resource: The variable.
 before: What was read of it.
-after: What it is to hold if it still holds `before`, whose buffer it then takes the place of. What
-  others have added in between stays.
+after: What it is to hold if it still holds `before`, whose buffer it then takes the place of, unless
+  it lies there already. What others have added in between stays.
 )doc");
 
 template <typename T>
@@ -52,6 +52,7 @@ class UpdateVariableOp : public tensorflow::OpKernel {
                     absl::StrCat("Cannot update variable with shape ", held->shape().DebugString(),
                                  " using a Tensor with shape ", after.shape().DebugString(),
                                  ", shapes must be equal.")));
+    if (held->SharesBufferWith(after)) return;  // a kernel has written where it lies
     // Nobody writes to a buffer that `before` owns, too. Where the variable holds another one, it
     // was written to, or sparse updates have it hand out copies.
     if (held->SharesBufferWith(before)) {

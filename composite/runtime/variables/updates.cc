@@ -6,8 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "composite/runtime/variables/update_node.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
@@ -21,8 +21,6 @@ using tensorflow::Edge;
 using tensorflow::Graph;
 using tensorflow::Node;
 
-constexpr char kReadOp[] = "ReadVariableOp";
-constexpr char kUpdateOp[] = "CompositeUpdateVariable";
 constexpr size_t kMostLookedAt = 256;  // nodes that make what is added
 
 // An addition to a variable.
@@ -34,29 +32,9 @@ struct Addition {
   const char* op;  // that adds
 };
 
-tensorflow::NodeBuilder Like(const Node& node, absl::string_view name, const char* op) {
-  tensorflow::NodeBuilder builder(name, op);
-  builder.Device(node.requested_device());
-  return builder;
-}
-
-std::vector<Node*> WaitsFor(const Node& node) {
-  std::vector<Node*> nodes;
-  for (const Edge* edge : node.in_edges()) {
-    if (edge->IsControlEdge() && !edge->src()->IsSource()) nodes.push_back(edge->src());
-  }
-  return nodes;
-}
-
 const char* OpOf(const Node& node) {
   if (node.type_string() == "AssignAddVariableOp") return "AddV2";
   return node.type_string() == "AssignSubVariableOp" ? "Sub" : nullptr;
-}
-
-bool IsOf(const Node& node, const Edge* variable) {
-  const Edge* edge = nullptr;
-  return node.num_inputs() > 0 && node.input_edge(0, &edge).ok() &&
-         edge->src() == variable->src() && edge->src_output() == variable->src_output();
 }
 
 // What the variable holds when the addition runs. A read that it waits for is of that: whoever
@@ -108,16 +86,6 @@ absl::StatusOr<Node*> MakeUpdate(const Addition& addition, Graph* graph) {
   graph->RemoveNode(addition.node);
   return update;
 }
-
-// What an update is given, by its inputs.
-enum Given { kVariable, kBefore, kAfter };
-
-const Edge* EdgeOf(const Node& update, Given given) {
-  const auto is_given = [&](const Edge* edge) { return edge->dst_input() == given; };
-  return *absl::c_find_if(update.in_edges(), is_given);
-}
-
-Node* GivenTo(const Node& update, Given given) { return EdgeOf(update, given)->src(); }
 
 bool Waits(const Node& node, const Node& before) {
   const auto is_before = [&](const Edge* edge) { return edge->src() == &before; };
@@ -222,6 +190,33 @@ absl::Status MergeOverwritten(std::vector<Node*> updates, Graph* graph) {
   return absl::OkStatus();
 }
 
+// Has reads know their variables, so that a kernel may write there.
+absl::Status ReadToUpdate(Graph* graph) {
+  absl::flat_hash_set<Node*> reads;
+  std::vector<Node*> ordered;
+  for (Node* node : graph->op_nodes()) {
+    Node* const read = node->type_string() == kUpdateOp ? GivenTo(*node, kBefore) : nullptr;
+    const bool is_own =
+        read != nullptr && read->type_string() == kReadOp && IsOf(*read, EdgeOf(*node, kVariable));
+    if (is_own && reads.insert(read).second) ordered.push_back(read);
+  }
+  for (Node* read : ordered) {
+    const Edge* variable = nullptr;
+    TF_RETURN_IF_ERROR(read->input_edge(0, &variable));
+    Node* other = nullptr;
+    TF_RETURN_IF_ERROR(Like(*read, read->name(), kReadToUpdateOp)
+                           .Input(variable->src(), variable->src_output())
+                           .ControlInputs(WaitsFor(*read))
+                           .Attr("dtype", read->output_type(0))
+                           .Finalize(graph, &other));
+    for (const Edge* edge : read->out_edges()) {
+      graph->AddEdge(other, edge->src_output(), edge->dst(), edge->dst_input());
+    }
+    graph->RemoveNode(read);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status MakeUpdates(MayUpdate may_update, Graph* graph) {
@@ -235,7 +230,8 @@ absl::Status MakeUpdates(MayUpdate may_update, Graph* graph) {
     }
   }
   for (const Node* update : updates) TF_RETURN_IF_ERROR(ReadSum(*update, graph));
-  return MergeOverwritten(std::move(updates), graph);
+  TF_RETURN_IF_ERROR(MergeOverwritten(std::move(updates), graph));
+  return ReadToUpdate(graph);
 }
 
 }  // namespace composite

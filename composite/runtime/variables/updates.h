@@ -15,10 +15,10 @@ using MayUpdate =
 
 // Puts a sum of what the variable holds, and CompositeUpdateVariable, which has it hold the sum, in
 // the place of each addition of floats to a variable (AssignAddVariableOp, AssignSubVariableOp)
-// that may be one. What waits for the addition to read the variable takes the sum, unless another
-// node may write in between, or it is made of 16-bit floats. Of two additions in succession, where
-// the second one takes the first one's sum, it does both. All else stays, the names of the
-// additions too.
+// that may be one, and CompositeReadVariable (contents.h) in that of the read of it. What waits for
+// the addition to read the variable takes the sum, unless another node may write in between, or it
+// is made of 16-bit floats. Of two additions in succession, where the second one takes the first
+// one's sum, it does both. All else stays, the names of the additions too.
 absl::Status MakeUpdates(MayUpdate may_update, tensorflow::Graph* graph);
 
 }  // namespace composite

@@ -103,8 +103,8 @@ def test_what_is_read_behind_an_addition_is_the_sum() -> None:
     assert ops(region)["Sqrt"] == ops(region)["Sum"] == 1
     (call,) = calls(function)
     nodes = {node.name: node for node in function.node_def}
-    arguments = [nodes[x.partition(":")[0]] for x in call.input if not x.startswith("g")]
-    reads = [node for node in arguments if node.op == "ReadVariableOp"]
+    arguments = [nodes[x.partition(":")[0]] for x in call.input if x[0] not in "g^"]
+    reads = [node for node in arguments if node.op == "CompositeReadVariable"]
     assert len(reads) == 3
     assert not any("Assign" in x for read in reads for x in read.input)
 
@@ -249,3 +249,16 @@ def test_another_shape_is_the_ops_own_error() -> None:
     ):
         function(tf.zeros([3, 2]))
     np.testing.assert_array_equal(variable, [1.0, 2.0])
+
+
+def test_a_variable_that_nobody_wrote_to() -> None:
+    """TensorFlow's own read says so with the same code."""
+
+    def body() -> None:
+        handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[3], shared_name="nobodys")
+        value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+        tf.raw_ops.AssignAddVariableOp(resource=handle, value=tf.exp(value) * 2.0)
+
+    found = pytest.raises(tf.errors.FailedPreconditionError, match="Could not find .* nobodys")
+    with options.options(regions=True), found:
+        tf.function(body, autograph=False)()

@@ -141,6 +141,8 @@ class Epilogue:
         if not isinstance(count, int) or count % lanes:
             return 1
         last = count // lanes % self._group or self._group
+        if any(self._context.forwards):  # what lies in an input is stored once
+            return most if last % most == 0 == self._group % most else 1
         return most if min(last, self._group) >= most else 1
 
     def _write_swapped(

@@ -25,7 +25,7 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Strided
 from composite.compiler.tvm.codegen.block import ceil_quotient, index, minimum, quotient, remainder
-from composite.compiler.tvm.ir.dims import Dim, ceildiv
+from composite.compiler.tvm.ir.dims import Dim, ceildiv, divide
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
@@ -80,6 +80,9 @@ class _Writer(TaskWriter):
     def __init__(self, arrangement: Arrangement, context: Context) -> None:
         super().__init__(context)
         self._arrangement = arrangement
+        # Thin products and those whose last vectors overlap compute some elements twice.
+        once = isinstance(arrangement.product.rows, int) and _stores_once(arrangement, context)
+        self.forwards = context.forwards if once else ()
 
     def task_sets(self) -> list[Tasks]:
         """Return the tasks, and before them those of a single row where the call decides."""
@@ -166,6 +169,14 @@ def _broadcast_at(
 def _name(arrangement: Arrangement) -> str:
     """Return a tile and what its vectors run along: ``columns 12x2``."""
     return f"{'rows' if arrangement.swapped else 'columns'} {arrangement.tile}"
+
+
+def _stores_once(arrangement: Arrangement, context: Context) -> bool:
+    """Return whether no vector of the result overlaps another one."""
+    product = arrangement.product
+    vectors = arrangement.tile.vectors if fits_registers(product.stage, context) else 1
+    whole = divide(product.columns, context.lanes(product.dtype) * vectors) is not None
+    return whole and not arrangement.swapped
 
 
 def _counts(arrangement: Arrangement) -> tuple[Dim, Dim]:

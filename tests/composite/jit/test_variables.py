@@ -1,0 +1,198 @@
+"""What a variable is to hold is written over what it holds, where nobody else has that."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+import composite
+from benchmarks.warm import in_regions
+
+ROWS, UNITS = 16, 32
+
+
+def in_place() -> int:
+    return int(composite.stats()["in_place_updates"])
+
+
+def normal(*shape: int, seed: int = 0) -> Any:
+    return tf.random.stateless_normal(shape, [seed, 7])
+
+
+def with_kernels(step: Callable[..., Any], *arguments: Any) -> Any:
+    """The step as a function in regions, after their kernels came."""
+    function = tf.function(step, autograph=False)
+    in_regions(lambda: function(*arguments))
+    for _ in range(3):
+        composite.wait()
+        function(*arguments)
+    return function
+
+
+class Momentum:
+    """A step with momentum behind a product, and its variables."""
+
+    def __init__(self) -> None:
+        self.speed = tf.Variable(tf.zeros([UNITS, UNITS]))
+        self.weights = tf.Variable(normal(UNITS, UNITS, seed=1))
+
+    def __call__(self, x: Any, y: Any) -> None:
+        gradient = tf.matmul(x, tf.tanh(tf.matmul(y, self.weights)), transpose_a=True)
+        self.speed.assign_add(gradient * 0.5 - self.speed * 0.25)
+        self.weights.assign_sub(self.speed * 0.01)
+
+    def values(self) -> list[Any]:
+        return [self.speed.numpy().copy(), self.weights.numpy().copy()]
+
+    def as_it_is(self) -> Momentum:
+        """Another one, with variables of its own."""
+        other = Momentum()
+        for one, value in zip([other.speed, other.weights], self.values(), strict=True):
+            one.assign(value)
+        return other
+
+
+X, Y = normal(ROWS, UNITS, seed=2), normal(ROWS, UNITS, seed=3)
+
+
+def assert_same(some: Momentum, other: Momentum) -> None:
+    for one, wanted in zip(some.values(), other.values(), strict=True):
+        np.testing.assert_allclose(one, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_steps_write_where_the_variables_lie() -> None:
+    step = Momentum()
+    function = with_kernels(step, X, Y)
+    plain = step.as_it_is()
+    before = in_place()
+    for number in range(5):
+        x = normal(ROWS, UNITS, seed=number)
+        function(x, Y)
+        plain(x, Y)
+    assert in_place() == before + 10
+    assert_same(step, plain)
+
+
+def test_what_somebody_has_stays_as_it_is() -> None:
+    step = Momentum()
+    function = with_kernels(step, X, Y)
+    held, was, before = step.weights.read_value(), step.weights.numpy().copy(), in_place()
+    function(X, Y)
+    assert in_place() == before + 1  # the other variable
+    np.testing.assert_array_equal(held, was)
+    assert np.abs(step.weights.numpy() - was).max() > 0
+    del held
+    function(X, Y)
+    assert in_place() == before + 3
+
+
+def test_an_array_of_numpys_is_somebody() -> None:
+    step = Momentum()
+    function = with_kernels(step, X, Y)
+    array = step.weights.numpy()
+    was = array.copy()
+    function(X, Y)
+    np.testing.assert_array_equal(array, was)
+
+
+def test_a_read_in_front_is_given_back() -> None:
+    """It is the one that the region takes what the variable held of."""
+    step = Momentum()
+
+    def body(x: Any, y: Any) -> Any:
+        before = step.weights.read_value()
+        step(x, y)
+        return before
+
+    function = with_kernels(body, X, Y)
+    was = step.weights.numpy().copy()
+    np.testing.assert_array_equal(function(X, Y), was)
+
+
+def test_a_read_in_front_that_runs_late() -> None:
+    """What the update waits for, the region that may write waits for."""
+    variable = tf.Variable(tf.ones([UNITS, UNITS]))
+    seen: list[float] = []
+
+    def look(value: Any) -> Any:
+        seen.append(float(value[0, 0]))
+        return value[0, 0]
+
+    def body(x: Any) -> Any:
+        gradient = tf.matmul(x, x, transpose_a=True)
+        first = tf.py_function(look, [variable.read_value()], tf.float32)
+        with tf.control_dependencies([first]):
+            second = variable.read_value()
+        variable.assign_add(tf.tanh(gradient))
+        return tf.py_function(look, [second], tf.float32)
+
+    function = with_kernels(body, X)
+    seen.clear()
+    was = float(variable[0, 0])
+    function(X)
+    assert seen == [was, was]
+
+
+def test_a_function_that_is_called() -> None:
+    step = Momentum()
+    inner = tf.function(step, autograph=False)
+    function = with_kernels(lambda x, y: (inner(x, y), x + 1.0)[1], X, Y)
+    plain = step.as_it_is()
+    before = in_place()
+    function(X, Y)
+    plain(X, Y)
+    assert in_place() == before + 2
+    assert_same(step, plain)
+
+
+def test_sparse_updates_of_the_same_variable() -> None:
+    """A variable that they had hand out copies is none that a kernel may write."""
+    step = Momentum()
+    function = with_kernels(step, X, Y)
+    step.weights.scatter_add(tf.IndexedSlices(tf.ones([1, UNITS]), tf.constant([1])))
+    plain = step.as_it_is()
+    before = in_place()
+    function(X, Y)
+    plain(X, Y)
+    assert in_place() == before + 1
+    assert_same(step, plain)
+
+
+def test_threads_that_train_and_read() -> None:
+    """A reader sees a step's variable as a whole: here all of its elements are equal."""
+    variable = tf.Variable(tf.zeros([UNITS, UNITS]))
+    ones = tf.ones([ROWS, UNITS])
+
+    def body(x: Any) -> None:
+        variable.assign_add(tf.matmul(x, x, transpose_a=True) * 0.0625)
+
+    function = with_kernels(body, ones)
+    done, mixed = threading.Event(), []
+
+    def read() -> None:
+        while not done.is_set():
+            seen = variable.numpy()
+            if seen.min() != seen.max():
+                mixed.append(seen)
+
+    def train() -> None:
+        for _ in range(300):
+            function(ones)
+
+    was, before = float(variable[0, 0]), in_place()
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    trainers = [threading.Thread(target=train) for _ in range(2)]
+    for thread in [*readers, *trainers]:
+        thread.start()
+    for thread in trainers:
+        thread.join()
+    done.set()
+    for thread in readers:
+        thread.join()
+    assert not mixed
+    assert in_place() > before
+    np.testing.assert_array_equal(variable, np.full([UNITS, UNITS], was + 600.0))
