@@ -60,6 +60,11 @@ costs above those of the widest one, as a part. 6x2 took 1.6 times as long as 4x
 _REFETCHED = 3.0
 """Steps that begin a page apart do so, too: cycles that a tile then waits at each for its line."""
 
+_STRIDED, _TRANSPOSED = 1.0, 5.0
+"""Cycles of a tile where each step reads another cache line, and of a vector of sums that is turned
+on its way to the result, but for half a cycle a lane: 9 with 8 lanes and 13 with 16 were measured,
+and 0.4 to 1.8 for a step."""
+
 _COLUMNS_OF_TASK = 128
 """About how many columns rows are packed for."""
 
@@ -209,12 +214,12 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
         multiply *= 1.0 + _CROWDED * max(0, high - least)
     if arrangement.broadcast_at is None:
         multiply += _row_packing(arrangement, context)
-    elif arrangement.broadcast[1]:  # broadcast along [K, count]: every step is another cache line
-        multiply += panels * ceildiv(rows, high) * depth * 10.0
+    elif arrangement.broadcast[1]:  # broadcast along [K, count]
+        multiply += panels * ceildiv(rows, high) * depth * _STRIDED
     pack = (
         0.0 if arrangement.is_packed else vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
     )
-    store = rows * vectors * (4.0 if arrangement.swapped else 1.5)
+    store = rows * vectors * (_TRANSPOSED + lanes / 2 if arrangement.swapped else 1.5)
     return multiply + pack + store
 
 
