@@ -30,6 +30,7 @@ from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.epilogue import fits_registers
 from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
 from composite.compiler.tvm.strategy.cpu.product.blocking import Sizes, choose_blocking, guess
@@ -60,10 +61,13 @@ costs above those of the widest one, as a part. 6x2 took 1.6 times as long as 4x
 _REFETCHED = 3.0
 """Steps that begin a page apart do so, too: cycles that a tile then waits at each for its line."""
 
-_STRIDED, _TRANSPOSED = 1.0, 5.0
-"""Cycles of a tile where each step reads another cache line, and of a vector of sums that is turned
-on its way to the result, but for half a cycle a lane: 9 with 8 lanes and 13 with 16 were measured,
-and 0.4 to 1.8 for a step."""
+_STRIDED, _STRIDED_FAR = 1.0, 10.0
+"""Cycles of a tile where each step reads another cache line: 0.4 to 1.8 were measured of the first
+factor. The second one is weights, as a rule, which come from memory: with few rows, a line each
+step made a product of 16 MB of them take 1.5 times as long."""
+_TRANSPOSED = 5.0
+"""Cycles of a vector of sums that is turned on its way to the result, but for half a cycle a lane:
+9 were measured with 8 lanes, 13 with 16."""
 
 _COLUMNS_OF_TASK = 128
 """About how many columns rows are packed for."""
@@ -215,12 +219,23 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     if arrangement.broadcast_at is None:
         multiply += _row_packing(arrangement, context)
     elif arrangement.broadcast[1]:  # broadcast along [K, count]
-        multiply += panels * ceildiv(rows, high) * depth * _STRIDED
+        strided = _STRIDED_FAR if arrangement.swapped else _STRIDED
+        multiply += panels * ceildiv(rows, high) * depth * strided
     pack = (
         0.0 if arrangement.is_packed else vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
     )
-    store = rows * vectors * (_TRANSPOSED + lanes / 2 if arrangement.swapped else 1.5)
-    return multiply + pack + store
+    return multiply + pack + _store(arrangement, rows, guess(columns), context)
+
+
+def _store(arrangement: Arrangement, rows: int, columns: int, context: Context) -> float:
+    """Return about how many cycles what follows the sums takes more than in whole vectors."""
+    lanes = context.lanes(arrangement.product.dtype)
+    vectors = ceildiv(columns, lanes)
+    if arrangement.swapped:
+        return rows * vectors * (_TRANSPOSED + lanes / 2)
+    if columns < lanes:  # an element at a time
+        return rows * columns * (1.5 + chain_cost(arrangement.product.stage, context))
+    return rows * vectors * 1.5
 
 
 def _are_pages_apart(arrangement: Arrangement) -> bool:
