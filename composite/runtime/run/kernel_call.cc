@@ -103,7 +103,8 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call,
     return status;
   }
   ReleaseOutputs(context);
-  if (written.size() == 0) return status;
+  // An index is found to be out of range before anything is written over an input.
+  if (written.size() == 0 || absl::IsOutOfRange(status)) return status;
   return absl::DataLossError(
       absl::StrCat(status.message(), "; it may have updated parts of variables: restore them"));
 }

@@ -20,7 +20,8 @@ absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error);
 
 // Sets all outputs. `call` is this context's signature, and the kernel covers it; `outputs` are the
 // shapes that follow, `packed` its packed arguments. When the kernel raises, no output is set and
-// the status is that of KernelError; DataLoss where it may have written to a variable.
+// the status is that of KernelError; DataLoss where it may have written to a variable: not for
+// an index out of range, which it finds before.
 absl::Status CallKernel(tensorflow::OpKernelContext* context, const Signature& call,
                         const InstalledKernel& kernel, const OutputShapes& outputs,
                         absl::Span<const tensorflow::Tensor> packed, Updates updates);

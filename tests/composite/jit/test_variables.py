@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import composite
@@ -160,6 +161,27 @@ def test_sparse_updates_of_the_same_variable() -> None:
     plain(X, Y)
     assert in_place() == before + 1
     assert_same(step, plain)
+
+
+def test_an_index_that_is_out_of_range() -> None:
+    """The ops, whose error it is, find the variables as they were."""
+    step, table = Momentum(), normal(50, UNITS, seed=4)
+
+    def body(x: Any, places: Any) -> None:
+        step(x, tf.gather(table, places))
+
+    places = tf.range(ROWS)
+    function = with_kernels(body, X, places)
+    before = in_place()
+    function(X, places)
+    assert in_place() == before + 2
+    was = step.values()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="50"):
+        function(X, places + 45)
+    for one, wanted in zip(step.values(), was, strict=True):
+        np.testing.assert_array_equal(one, wanted)
+    function(X, places)
+    assert in_place() == before + 4
 
 
 def test_threads_that_train_and_read() -> None:
