@@ -15,7 +15,7 @@ from composite.compiler.tvm.ir.anchors import MatMul, Reduce
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.tensor import Constant, Parameter, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.views import Iota
-from composite.compiler.tvm.ir.walk import reachable, topological
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.plan import Plan
 from composite.compiler.tvm.plan.row_stages import FLAT, VALUE, Rows, rows_of
 from composite.compiler.tvm.plan.stage import Stage
@@ -31,15 +31,16 @@ def readers_first(plan: Plan, stages: Sequence[Stage]) -> list[Stage]:
     that of the weights writes. A stage stays where one that it would have to follow needs it.
     """
     stored = _stored(stages)
+    needs = {stage: stage.needs(stored) for stage in stages}
     order = list(stages)
     for stage in stages:
         at = order.index(stage)
         over = {plan.function.parameters[i] for i in _over(plan, stage, stored)}
-        behind = [i for i in range(at + 1, len(order)) if over & _read(order[i], stored)]
+        behind = [i for i in range(at + 1, len(order)) if over & needs[order[i]]]
         if not behind:
             continue
         last = behind[-1]
-        if not any(stage.made & _read(other, stored) for other in order[at + 1 : last + 1]):
+        if not any(stage.made & needs[other] for other in order[at + 1 : last + 1]):
             order[at : last + 1] = [*order[at + 1 : last + 1], stage]
     return order
 
@@ -51,7 +52,7 @@ def forwards(plan: Plan, stages: Sequence[Stage]) -> list[Forwards]:
     needed: set[Tensor] = set()  # by the stages behind
     for stage in reversed(stages):
         found.append(_forwards(plan, stage, stored, needed))
-        needed |= _read(stage, stored)
+        needed |= stage.needs(stored)
     return found[::-1]
 
 
@@ -72,7 +73,7 @@ def _over(plan: Plan, stage: Stage, stored: set[Tensor]) -> list[int]:
     is_known = stage.anchor is None or isinstance(stage.anchor.node, MatMul)
     if not is_known or stage.parts or stage.beside or not {*plan.outputs} & {*stage.stores}:
         return []
-    size, read, moved = product(stage.shape), _read(stage, stored), _moved(stage, stored)
+    size, read, moved = product(stage.shape), stage.needs(stored), _moved(stage, stored)
     return [
         i
         for i, t in enumerate(plan.function.parameters)
@@ -84,20 +85,10 @@ def _stored(stages: Sequence[Stage]) -> set[Tensor]:
     return {t for stage in stages for t in stage.stores}
 
 
-def _read(stage: Stage, stored: set[Tensor]) -> set[Tensor]:
-    """Return what a stage computes or reads."""
-    made = {t for part in (stage, *stage.parts) for t in part.made}
-
-    def below(tensor: Tensor) -> tuple[Tensor, ...]:
-        return () if tensor in stored and tensor not in made else tensor.node.operands
-
-    return set(reachable(made, below))
-
-
 def _moved(stage: Stage, stored: set[Tensor]) -> set[Tensor]:
     """Return what a stage reads, through whatever, at other places than at the one it writes."""
     size, rows = product(stage.shape), rows_of(stage)
-    read = _read(stage, stored)
+    read = stage.needs(stored)
     moved: set[Tensor] = set()
     for tensor in reversed([t for t in topological(tuple(stage.made)) if t in read]):
         stays = _stays_in_place(tensor, size) or (rows is not None and _stays_in_row(tensor, rows))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.tensor import Tensor
+from composite.compiler.tvm.ir.walk import reachable
 
 
 @dataclass(eq=False)
@@ -39,3 +41,12 @@ class Stage:
     def made(self) -> set[Tensor]:
         """What is computed here and may be read elsewhere."""
         return {*self.anchors, *self.stores}
+
+    def needs(self, stored: Collection[Tensor]) -> set[Tensor]:
+        """Return what is computed or read here, up to what of ``stored`` others make."""
+        made = {tensor for part in (self, *self.parts) for tensor in part.made}
+
+        def below(tensor: Tensor) -> tuple[Tensor, ...]:
+            return () if tensor in stored and tensor not in made else tensor.node.operands
+
+        return set(reachable(made, below))

@@ -11,7 +11,6 @@ from composite.compiler.tvm.codegen.access import Storage
 from composite.compiler.tvm.ir.dims import Dim, product
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Tensor
-from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 
@@ -55,13 +54,7 @@ def last_uses(stages: Sequence[Stage]) -> dict[Tensor, int]:
     stored = {tensor for stage in stages for tensor in stage.stores}
     last: dict[Tensor, int] = {}
     for number, stage in enumerate(stages):
-        parts = (stage, *stage.parts)
-        made = {tensor for part in parts for tensor in part.made}
-
-        def below(tensor: Tensor, own: set[Tensor] = made) -> tuple[Tensor, ...]:
-            return () if tensor in stored and tensor not in own else tensor.node.operands
-
-        last |= {tensor: number for tensor in reachable(made, below) if tensor in stored}
+        last |= {tensor: number for tensor in stage.needs(stored) if tensor in stored}
     return last
 
 

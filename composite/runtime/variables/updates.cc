@@ -192,17 +192,14 @@ absl::Status MergeOverwritten(std::vector<Node*> updates, Graph* graph) {
 
 // Has reads know their variables, so that a kernel may write there.
 absl::Status ReadToUpdate(Graph* graph) {
-  absl::flat_hash_set<Node*> reads;
-  std::vector<Node*> ordered;
+  std::vector<Node*> updates;
   for (Node* node : graph->op_nodes()) {
-    Node* const read = node->type_string() == kUpdateOp ? GivenTo(*node, kBefore) : nullptr;
-    const bool is_own =
-        read != nullptr && read->type_string() == kReadOp && IsOf(*read, EdgeOf(*node, kVariable));
-    if (is_own && reads.insert(read).second) ordered.push_back(read);
+    if (node->type_string() == kUpdateOp) updates.push_back(node);
   }
-  for (Node* read : ordered) {
-    const Edge* variable = nullptr;
-    TF_RETURN_IF_ERROR(read->input_edge(0, &variable));
+  for (const Node* update : updates) {
+    Node* const read = GivenTo(*update, kBefore);
+    const Edge* variable = EdgeOf(*update, kVariable);
+    if (read->type_string() != kReadOp || !IsOf(*read, variable)) continue;
     Node* other = nullptr;
     TF_RETURN_IF_ERROR(Like(*read, read->name(), kReadToUpdateOp)
                            .Input(variable->src(), variable->src_output())
