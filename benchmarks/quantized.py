@@ -2,8 +2,8 @@
 
 Each layer has weights of its own, scales for each channel, and a ReLU. TFLite's interpreter runs
 the model that its converter quantizes, on as many threads as TensorFlow has; ours is a tf.function
-of the ops of examples/quantized, its weights constants. A call of an empty tf.function is timed
-beside them: so much of a call is no layer.
+of the ops of examples/quantized, its weights constants, called as an op: each waits for no Python
+but one call's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.rows import Row, emit
+from benchmarks.sides.tensorflow_layers import as_op
 from benchmarks.timing import KINDS, QUICK, interleave
 from benchmarks.warm import warm
 from composite import quant
@@ -97,9 +98,8 @@ def _row(name: str, stack: Stack) -> Row:
     x = tf.constant(random.integers(-128, 127, stack.shape, endpoint=True).astype(np.int8))
     interpreter = interpreter_of(stack)
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x.numpy())
-    ours, empty = tf.function(stack.ours(), autograph=False), tf.function(tf.identity)
-    warm({"ours": lambda: ours(x)})
-    ways = {"TFLite": interpreter.invoke, "ours": lambda: ours(x), "empty": lambda: empty(x)}
+    ours = as_op(tf.function(stack.ours(), autograph=False), [x])
+    ways = {"TFLite": interpreter.invoke, **warm({"ours": ours})}
     timings = interleave(ways, seconds=SECONDS)
     times = ", ".join(f"{way} {timings.microseconds(way).median:.1f}" for way in ways)
     ratio = timings.ratio("TFLite", "ours")

@@ -15,7 +15,7 @@ _HEAD = """\
 <!-- Generated from docs/performance/: pytest --update-golden tests/benchmarks/report -->
 
 Other kernels run on another kind of processor, so each kind has a page of its own. All figures of a
-page are from one run on one machine, which the page names.
+page are from one machine, which the page names, and each ratio is from one run.
 
 A figure below is the time of a peer divided by the time of tf-composite, the median over all layers
 of the page: above 1, tf-composite is faster.

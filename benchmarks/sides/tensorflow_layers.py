@@ -53,7 +53,7 @@ def eager(program: Program, layer: Layer) -> Way:
 
 
 def function(program: Program, layer: Layer, *, jit_compile: bool | None = None) -> Way:
-    """The layers as one tf.function, called as the op that it is, without tf.function's own Python.
+    """The layers as one tf.function, called as an op.
 
     Constants are Const nodes of its graph: what it captures would be inputs in disguise.
     """
@@ -65,20 +65,28 @@ def function(program: Program, layer: Layer, *, jit_compile: bool | None = None)
         return _stack(program, layer, x, weights)
 
     compiled = tf.function(run, jit_compile=jit_compile, autograph=False)
+    return _way(as_op(compiled, [x, *inputs]))
 
-    def outer(*arguments: Any) -> Any:  # the node that calls `compiled` is what XLA is told by
-        return compiled(*arguments)
 
-    concrete = tf.function(outer, autograph=False).get_concrete_function(x, *inputs)
-    arguments, name = [x, *inputs], concrete.name.decode()
-    dtypes = [output.dtype for output in concrete.outputs]
+def as_op(function: Any, arguments: list[Any]) -> Callable[[], Any]:
+    """A tf.function of one result as the op that calls it, without tf.function's own Python.
+
+    That takes longer than a stack of small layers. The nodes of the function run one by one, on the
+    thread of the caller: so not for functions in which several may run at once.
+    """
+
+    def outer(*arguments: Any) -> Any:  # the node that calls `function` is what XLA is told by
+        return function(*arguments)
+
+    concrete = tf.function(outer, autograph=False).get_concrete_function(*arguments)
+    name, dtypes = concrete.name.decode(), [output.dtype for output in concrete.outputs]
 
     def call() -> Any:  # `concrete` must live as long
         assert concrete is not None
         (result,) = tf.raw_ops.PartitionedCall(args=arguments, Tout=dtypes, f=name)
         return result
 
-    return _way(call)
+    return call
 
 
 def _stack(program: Program, layer: Layer, x: Any, weights: Any) -> Any:

@@ -23,16 +23,18 @@ class Stated(NamedTuple):
 def stated(ops: Sequence[CompositeOp], signatures: Signatures) -> list[Stated]:
     """The calls beside the ops, and those that are given, by Python's or TensorFlow's names.
 
-    ValueError for calls of an op that there is not.
+    A Python name is that of the last op that has it, as in the library: an op may call others of
+    its own name. ValueError for calls of an op that there is not.
     """
-    names = {name for op in ops for name in (op.__name__, op.op_name)}
+    last = {op.__name__: op for op in ops}
+    names = {*last, *(op.op_name for op in ops)}
     if unknown := sorted(set(signatures) - names):
-        raise ValueError(
-            f"signatures for {unknown}, but the ops are {sorted(op.__name__ for op in ops)}"
-        )
+        raise ValueError(f"signatures for {unknown}, but the ops are {sorted(last)}")
     found = []
     for op in ops:
-        given = (*signatures.get(op.__name__, ()), *signatures.get(op.op_name, ()))
+        given = [*signatures.get(op.op_name, ())]
+        if last[op.__name__] is op:
+            given += signatures.get(op.__name__, ())
         texts: dict[str, Call] = {}
         for call in (*op.signatures, *given):
             texts.setdefault(text(call), call)

@@ -91,9 +91,11 @@ def write(folder: Path, name: str, contents: Contents, *, with_registration: boo
     ops, kernels = contents.ops, [kernel.description for kernel in contents.kernels]
     own = [kernel for kernel in contents.kernels if not kernel.is_foreign]
     foreign = [kernel for kernel in contents.kernels if kernel.is_foreign]
+    # An op that calls one of its own Python name has the name, as in what `composite.load` gives.
+    by_name = list({op.python_name: op for op in ops}.values())
     texts = {
-        f"{name}.py": wrapper(name, ops),
-        f"{name}.pyi": stubs(name, ops),
+        f"{name}.py": wrapper(name, by_name),
+        f"{name}.pyi": stubs(name, by_name),
         f"{name}.mlir": SPLIT.join(op.mlir for op in ops),
         f"{name}.md": docs(name, ops, kernels),
     }

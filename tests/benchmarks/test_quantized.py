@@ -36,4 +36,4 @@ def test_a_row_has_both_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantized, "KINDS", ())
     rows: list[Any] = list(quantized.rows())
     assert [row.what for row in rows] == ["int8 small, 1 layers: TFLite / ours"]
-    assert all(way in rows[0].detail for way in ("TFLite", "ours", "empty"))
+    assert all(way in rows[0].detail for way in ("TFLite", "ours"))
