@@ -43,7 +43,7 @@ bool IsReadOutside(const Value& value, const Nodes& inside) {
 }
 
 // What a view is of.
-Value Given(const Node& view) {
+Value FirstInput(const Node& view) {
   const auto is_given = [](const Edge* edge) { return edge->dst_input() == 0; };
   const Edge* edge = *absl::c_find_if(view.in_edges(), is_given);
   return {edge->src(), edge->src_output()};
@@ -52,7 +52,7 @@ Value Given(const Node& view) {
 // The same, behind the views that are inside.
 Value Viewed(Node* view, const Inside& inside) {
   Value value = {view, 0};
-  while (IsView(*value.first) && inside.contains(value.first)) value = Given(*value.first);
+  while (IsView(*value.first) && inside.contains(value.first)) value = FirstInput(*value.first);
   return value;
 }
 
@@ -231,7 +231,7 @@ std::vector<Node*> TakeViews(std::vector<Node*>* nodes) {
     const bool is_inside = inside.contains(viewed.first);
     if (is_inside && views.size() + IsReadOutside(viewed, inside) == 1) continue;
     for (Node* view : views) {
-      for (Value at = {view, 0}; at != viewed; at = Given(*at.first)) taken.insert(at.first);
+      for (Value at = {view, 0}; at != viewed; at = FirstInput(*at.first)) taken.insert(at.first);
     }
   }
   const auto stays =

@@ -3,19 +3,17 @@
 #define COMPOSITE_RUNTIME_REGIONS_REGION_FUNCTION_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "composite/runtime/regions/region_loops.h"
+#include "composite/runtime/variables/update_node.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
-
-using Value = std::pair<tensorflow::Node*, int>;  // a node and one of its outputs
 
 // What a region reads from outside: a value, or what a variable holds.
 struct Argument {

@@ -6,7 +6,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "composite/runtime/variables/update_node.h"
 
 namespace composite {
 namespace {
@@ -14,8 +13,6 @@ namespace {
 using tensorflow::Edge;
 using tensorflow::Graph;
 using tensorflow::Node;
-
-using Value = GraphPart::Value;
 
 // What is behind what, where each part is one node.
 class Order {
@@ -95,6 +92,7 @@ std::vector<std::vector<Update>> UpdatesOf(const Graph& graph,
 std::vector<TakeOvers> TakeOversOf(const Graph& graph, const std::vector<GraphPart>& parts) {
   const std::vector<std::vector<Update>> updates = UpdatesOf(graph, parts);
   std::vector<TakeOvers> found(parts.size());
+  if (absl::c_all_of(updates, [](const auto& own) { return own.empty(); })) return found;
   Order order(parts);
   for (size_t k = 0; k < parts.size(); ++k) {
     if (updates[k].empty()) continue;

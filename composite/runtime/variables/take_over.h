@@ -3,17 +3,15 @@
 #ifndef COMPOSITE_RUNTIME_VARIABLES_TAKE_OVER_H_
 #define COMPOSITE_RUNTIME_VARIABLES_TAKE_OVER_H_
 
-#include <utility>
 #include <vector>
 
+#include "composite/runtime/variables/update_node.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
 
 // What becomes one node.
 struct GraphPart {
-  using Value = std::pair<tensorflow::Node*, int>;  // a node and one of its outputs
-
   std::vector<tensorflow::Node*> nodes;
   std::vector<Value> arguments;
   std::vector<Value> results;

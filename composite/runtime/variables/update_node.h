@@ -1,7 +1,8 @@
-// Nodes that read and update variables.
+// Nodes that read and update variables, and the values between nodes.
 #ifndef COMPOSITE_RUNTIME_VARIABLES_UPDATE_NODE_H_
 #define COMPOSITE_RUNTIME_VARIABLES_UPDATE_NODE_H_
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -9,6 +10,8 @@
 #include "tensorflow/core/graph/node_builder.h"
 
 namespace composite {
+
+using Value = std::pair<tensorflow::Node*, int>;  // a node and one of its outputs
 
 inline constexpr char kReadOp[] = "ReadVariableOp";
 inline constexpr char kReadToUpdateOp[] = "CompositeReadVariable";
