@@ -11,10 +11,10 @@
 namespace composite {
 namespace {
 
-// A variable that is written to before it has rested for so many times the calls that it was waited
-// for is waited for as many times longer. One that rested longer was worth packing, and so may the
-// next be.
+// A variable that is written to before it has paid for its packing, which takes as long as some calls
+// save, is waited for so many times longer. After one that has, the next is waited for less again.
 constexpr int64_t kPatience = 8;
+constexpr int64_t kPays = 64;  // calls
 constexpr int64_t kMostCalls = int64_t{1} << 40;
 // Sets are given up that were not among the last calls, so many at least.
 constexpr int64_t kForgotten = 256;
@@ -69,8 +69,11 @@ bool AtRest::MakeRoom() {
   const auto oldest = std::min_element(sets_.begin(), sets_.end(),
                                        [](const Set& a, const Set& b) { return a.last < b.last; });
   const bool rested = !oldest->held.empty();
-  const bool moves = rested && oldest->calls < needed_ * kPatience;
-  if (moves) needed_ = std::min(needed_ * kPatience, kMostCalls);
+  if (rested) {
+    const bool has_paid = oldest->calls >= needed_ + kPays;
+    needed_ = has_paid ? std::max(needed_ / kPatience, kLeastCalls)
+                       : std::min(needed_ * kPatience, kMostCalls);
+  }
   sets_.erase(oldest);
   return rested;
 }

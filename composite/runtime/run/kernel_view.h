@@ -51,12 +51,14 @@ class AtRest {
   bool Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  static constexpr int64_t kLeastCalls = 16;  // that are waited for
+
   const std::vector<int> inputs_;
   const size_t most_;  // sets
   ForkMutex mu_;
   std::vector<Set> sets_ ABSL_GUARDED_BY(mu_);
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t needed_ ABSL_GUARDED_BY(mu_) = 16;
+  int64_t needed_ ABSL_GUARDED_BY(mu_) = kLeastCalls;
 };
 
 // Thread-safe.

@@ -22,7 +22,8 @@ absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context
     }
   }
   if (calls_ < next_) return absl::nullopt;
-  next_ *= kGrowth;
+  // What changed at the end of this time alone may be at rest since: that is seen soon.
+  next_ *= few_.size() < worth_ ? 2 : kGrowth;
   begun_ = false;
   // Where nothing changes, as where a call is timed, the first one is what is computed on.
   const size_t first = few_.size() == worth_ ? 1 : 0;

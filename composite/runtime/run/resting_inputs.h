@@ -29,9 +29,9 @@ struct Resting {
 // Of the calls of one node. Thread-safe.
 class RestingInputs {
  public:
-  // Takes in a call. After some calls, of eight times as many each time: the inputs that have been
-  // a few tensors in all calls since, of those that are worth packing but never all of these, if
-  // they are others than the last time; they may be none.
+  // Takes in a call. After some calls, of eight times as many each time, or twice where some inputs
+  // changed: those that have been a few tensors in all calls since, of those that are worth packing
+  // but never all of these, if they are others than the last time; they may be none.
   absl::optional<Resting> Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -97,10 +97,30 @@ def test_weights_that_change_now_and_then(op: Any) -> None:
     x, b = normal(24, K), normal(N, seed=2)
     repeat(lambda _: check(op, x, normal(K, N), b), 1)
     before = packed()
-    for i in range(10):
+    for i in range(30):
         w = normal(K, N, seed=i)
         repeat(lambda _, w=w: op(x, w, b), 60)  # type: ignore[misc]
-    assert packed() <= before + 2
+    assert packed() <= before + 4
+
+
+def test_weights_that_rest_again_after_some_that_changed(op: Any) -> None:
+    """Once some rested for so long that it was worth packing them, the next are not waited for."""
+    x, b, counts = normal(24, K), normal(N, seed=2), []
+    for i, calls in enumerate([MANY, *[60] * 4, 300, 60]):
+        w, before = normal(K, N, seed=i), packed()
+        repeat(lambda _, w=w: op(x, w, b), calls)  # type: ignore[misc]
+        counts.append(packed() - before)
+    assert counts == [1, 1, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("calls", [10, 25, 60, 120])
+def test_weights_that_change_once_are_packed_soon(op: Any, calls: int) -> None:
+    """Whenever that is: also just before it is told which inputs rest."""
+    x, b, own = normal(24, K), normal(N, seed=2), [normal(K, N, seed=i) for i in range(2)]
+    repeat(lambda _: op(x, own[0], b), calls)
+    before = packed()
+    repeat(lambda _: check(op, x, own[1], b), 2 * MANY)
+    assert packed() > before
 
 
 @pytest.mark.parametrize("count", [2, 7])
