@@ -11,8 +11,9 @@
 namespace composite {
 namespace {
 
-// A variable that is written to before it has paid for its packing, which takes as long as some calls
-// save, is waited for so many times longer. After one that has, the next is waited for less again.
+// A variable that is written to before it has paid for its packing, which takes as long as some
+// calls save, is waited for so many times longer. After one that has, the next is waited for less
+// again.
 constexpr int64_t kPatience = 8;
 constexpr int64_t kPays = 64;  // calls
 constexpr int64_t kMostCalls = int64_t{1} << 40;
