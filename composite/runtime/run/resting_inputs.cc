@@ -25,8 +25,9 @@ absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context
   // What changed at the end of this time alone may be at rest since: that is seen soon.
   next_ *= few_.size() < worth_ ? 2 : kGrowth;
   begun_ = false;
-  // Where nothing changes, as where a call is timed, the first one is what is computed on.
-  const size_t first = few_.size() == worth_ ? 1 : 0;
+  // Where nothing changes, as where a call is timed, the first input is what is computed on.
+  const bool begins_with_data = !few_.empty() && few_[0].index == data_;
+  const size_t first = few_.size() == worth_ && begins_with_data ? 1 : 0;
   Resting found;
   for (size_t i = first; i < few_.size(); ++i) {
     found.inputs.push_back(few_[i].index);
@@ -40,8 +41,11 @@ absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context
 
 void RestingInputs::Begin(tensorflow::OpKernelContext* context) {
   begun_ = true;
+  data_ = -1;
   for (int i = 0; i < context->num_inputs(); ++i) {
-    if (IsWorthPacking(context->input(i))) few_.push_back({i, {}, {}});
+    const tensorflow::Tensor& input = context->input(i);
+    if (data_ < 0 && MayBePacked(input.dtype()) && input.dims() > 0) data_ = i;
+    if (IsWorthPacking(input)) few_.push_back({i, {}, {}});
   }
   worth_ = few_.size();
 }

@@ -72,6 +72,13 @@ def test_a_call_that_is_timed(op: Any) -> None:
     assert packed() == before + 1
 
 
+def test_a_call_of_few_numbers_that_is_timed(op: Any) -> None:
+    """Too small an input to be packed is still what is computed on: the weights are all packed."""
+    x, w, b, before = normal(1, K), normal(K, N, seed=1), normal(N, seed=2), packed()
+    repeat(lambda _: check(op, x, w, b))
+    assert packed() == before + 1
+
+
 def test_other_weights_are_other_results(op: Any) -> None:
     x, w, b = normal(24, K), normal(K, N, seed=1), normal(N, seed=2)
     repeat(lambda _: check(op, x, w, b))
