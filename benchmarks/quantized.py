@@ -2,8 +2,8 @@
 
 Each layer has weights of its own, scales for each channel, and a ReLU. TFLite's interpreter runs
 the model that its converter quantizes, on as many threads as TensorFlow has; ours is a tf.function
-of the ops of examples/quantized, its weights constants, called as an op: each waits for no Python
-but one call's.
+of the ops of examples/quantized, its weights constants, called as an op, without tf.function's own
+Python.
 """
 
 from __future__ import annotations

@@ -7,6 +7,18 @@
 #include "composite/runtime/kernels/packing.h"
 
 namespace composite {
+namespace {
+
+// The first input of numbers, which may be too few to be packed; negative if there is none.
+int DataInput(tensorflow::OpKernelContext* context) {
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const tensorflow::Tensor& input = context->input(i);
+    if (MayBePacked(input.dtype()) && input.dims() > 0) return i;
+  }
+  return -1;
+}
+
+}  // namespace
 
 absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context) {
   std::vector<Input> dropped;  // without the lock
@@ -26,8 +38,8 @@ absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context
   next_ *= few_.size() < worth_ ? 2 : kGrowth;
   begun_ = false;
   // Where nothing changes, as where a call is timed, the first input is what is computed on.
-  const bool begins_with_data = !few_.empty() && few_[0].index == data_;
-  const size_t first = few_.size() == worth_ && begins_with_data ? 1 : 0;
+  const bool nothing_changed = few_.size() == worth_ && !few_.empty();
+  const size_t first = nothing_changed && few_[0].index == DataInput(context) ? 1 : 0;
   Resting found;
   for (size_t i = first; i < few_.size(); ++i) {
     found.inputs.push_back(few_[i].index);
@@ -41,11 +53,8 @@ absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context
 
 void RestingInputs::Begin(tensorflow::OpKernelContext* context) {
   begun_ = true;
-  data_ = -1;
   for (int i = 0; i < context->num_inputs(); ++i) {
-    const tensorflow::Tensor& input = context->input(i);
-    if (data_ < 0 && MayBePacked(input.dtype()) && input.dims() > 0) data_ = i;
-    if (IsWorthPacking(input)) few_.push_back({i, {}, {}});
+    if (IsWorthPacking(context->input(i))) few_.push_back({i, {}, {}});
   }
   worth_ = few_.size();
 }

@@ -57,7 +57,6 @@ class RestingInputs {
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t next_ ABSL_GUARDED_BY(mu_) = kFirst;
   size_t worth_ ABSL_GUARDED_BY(mu_) = 0;  // packing: inputs
-  int data_ ABSL_GUARDED_BY(mu_) = -1;     // the first input of numbers, which may be too small
   bool begun_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Input> few_ ABSL_GUARDED_BY(mu_);  // of these, so far
   Resting told_ ABSL_GUARDED_BY(mu_);
