@@ -42,7 +42,8 @@ $(VENV)/pyvenv.cfg: | tools
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed.stamp: requirements.lock requirements-serving.lock $(VENV)/pyvenv.cfg
-	$(PY) -m pip install --disable-pip-version-check --quiet -r requirements.lock
+	@echo "Installing the packages of requirements.lock into $(VENV)"
+	$(PY) -m pip install --disable-pip-version-check -r requirements.lock
 	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps -r requirements-serving.lock
 	touch $@
 
@@ -55,9 +56,11 @@ $(CMAKE_DIR)/build.ninja: CMakeLists.txt composite/runtime/CMakeLists.txt $(VENV
 	  -DCMAKE_CXX_COMPILER="$(CXX)" -DPython_EXECUTABLE=$(PY) -DCOMPOSITE_BUILD_TESTS=ON
 	touch $@
 
-# ninja decides what is current; asking it costs a few milliseconds.
+# ninja decides what is current; asking it costs a few milliseconds. It prints units done, units in all,
+# and the time left.
+NINJA := NINJA_STATUS="[%f/%t, %W left] " $(BIN)/ninja -C $(CMAKE_DIR) -j $(JOBS)
 build: $(CMAKE_DIR)/build.ninja $(VENV)/editable.stamp  ## set everything up and compile the runtime
-	@$(BIN)/ninja -C $(CMAKE_DIR) -j $(JOBS) --quiet
+	@$(NINJA) composite_runtime composite_standalone
 
 # Debian's Bazel, for tests/bazel. Whoever may install packages gets it, and then its tests must
 # run; for others they are skipped.
@@ -159,6 +162,7 @@ browser:
 	  echo "Chromium could not be installed: the tests that need it are skipped"
 
 test-native: build
+	@$(NINJA)
 	@$(BIN)/ctest --test-dir $(CMAKE_DIR) --output-on-failure --no-tests=error
 
 lint: $(VENV)/editable.stamp  ## ruff, mypy --strict, clang-format

@@ -111,7 +111,7 @@ absl::Status CheckConflicts(const std::string& folder, const Manifest& manifest)
 }
 
 // Libraries by their digests. Held while one is loaded, so that no two of an op's bodies pass.
-struct Loaded {
+struct LoadedLibraries {
   ForkMutex mu;
   std::set<std::string> digests ABSL_GUARDED_BY(mu);
 };
@@ -119,7 +119,7 @@ struct Loaded {
 }  // namespace
 
 absl::Status LoadLibraryFolder(const std::string& folder) {
-  static auto* const loaded = new Loaded;
+  static auto* const loaded = new LoadedLibraries;
   TF_ASSIGN_OR_RETURN(Manifest manifest, CheckedManifest(folder));
   absl::MutexLock lock(&loaded->mu);
   if (loaded->digests.count(manifest.digest) != 0) return absl::OkStatus();

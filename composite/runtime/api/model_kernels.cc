@@ -102,7 +102,7 @@ void RefuseOne(const NodeDef& refusal) {
 }
 
 // Digests of the descriptions whose kernels are installed. Held while one is loaded.
-struct Loaded {
+struct LoadedKernels {
   ForkMutex mutex;
   std::set<std::string> digests ABSL_GUARDED_BY(mutex);
 };
@@ -131,7 +131,7 @@ bool IsModelKernels(const std::string& folder) { return access(PathIn(folder).c_
 
 absl::Status LoadModelKernels(const std::string& folder, const std::string& digest,
                               NativeCode native_code) {
-  static auto* const loaded = new Loaded;  // never destroyed: threads may outlive main
+  static auto* const loaded = new LoadedKernels;  // never destroyed: threads may outlive main
   TF_ASSIGN_OR_RETURN(const Description description, Read(folder, digest));
   Refuse(description.content);
   if (native_code == NativeCode::kNo) return absl::OkStatus();

@@ -10,7 +10,7 @@ namespace {
 constexpr OpTraits kTable[] = {
 #include "op_traits_table.inc"
 };
-constexpr OpTraits kUnknown = {};
+constexpr OpTraits kUnknownOp = {};
 
 }  // namespace
 
@@ -18,7 +18,7 @@ const OpTraits& TraitsOf(absl::string_view op) {
   const OpTraits* row =
       std::lower_bound(std::begin(kTable), std::end(kTable), op,
                        [](const OpTraits& row, absl::string_view op) { return row.name < op; });
-  return row != std::end(kTable) && row->name == op ? *row : kUnknown;
+  return row != std::end(kTable) && row->name == op ? *row : kUnknownOp;
 }
 
 }  // namespace composite

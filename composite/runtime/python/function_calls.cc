@@ -15,14 +15,14 @@
 namespace composite {
 namespace {
 
-struct Entry {
+struct FunctionEntry {
   std::shared_ptr<const Prepared> prepared;
   Object pack;  // makes the result of a list of tensors; None: it is the one tensor
 };
 
 struct FunctionCalls {
   Object convert;
-  absl::flat_hash_map<std::string, Entry> entries;  // by kinds of arguments
+  absl::flat_hash_map<std::string, FunctionEntry> entries;  // by kinds of arguments
 };
 
 Object ResultOf(std::vector<Object> results, PyObject* pack) {
@@ -40,7 +40,7 @@ bool AddAll(PyObject* tuple, Arguments* arguments) {
 
 // call(context, here, arguments): what the function returns for a tuple of arguments;
 // NotImplemented if TensorFlow has to be asked.
-Object Call(const FunctionCalls& calls, PyObject* const* given, Py_ssize_t count) {
+Object CallFunction(const FunctionCalls& calls, PyObject* const* given, Py_ssize_t count) {
   if (count != 3) return Raise(PyExc_TypeError, "call(context, here, arguments)");
   const Object capsule = CapsuleWhereOpsOnlyRun(given[0], given[1]);
   if (!capsule || IsRecorded()) return PyErr_Occurred() == nullptr ? NotImplemented() : Object();
@@ -68,12 +68,12 @@ bool Fits(const DirectCall& call, const Tensors& tensors) {
 
 // add(arguments, made, pack): has a DirectCall serve arguments of the same structure, dtypes and
 // shapes.
-Object Add(FunctionCalls& calls, PyObject* const* given, Py_ssize_t count) {
+Object AddFunctionCall(FunctionCalls& calls, PyObject* const* given, Py_ssize_t count) {
   if (count != 3) return Raise(PyExc_TypeError, "add(arguments, made, pack)");
   Arguments arguments(calls.convert.get());
   const bool known = AddAll(given[0], &arguments);
   if (PyErr_Occurred() != nullptr) return Object();
-  Entry entry{Prepared::Make(given[1]), Object::Borrowed(given[2])};
+  FunctionEntry entry{Prepared::Make(given[1]), Object::Borrowed(given[2])};
   if (entry.prepared == nullptr) return Object();
   if (!known || !Fits(entry.prepared->call(), arguments.tensors())) {
     return Raise(PyExc_ValueError, "the function takes other arguments");
@@ -90,8 +90,9 @@ extern "C" __attribute__((visibility("default"))) PyObject* composite_python_fun
     PyObject* convert) {
   using composite::FunctionCalls;
   using composite::Object;
-  static PyMethodDef methods[] = {composite::Method<FunctionCalls, composite::Call>("call"),
-                                  composite::Method<FunctionCalls, composite::Add>("add")};
+  static PyMethodDef methods[] = {
+      composite::Method<FunctionCalls, composite::CallFunction>("call"),
+      composite::Method<FunctionCalls, composite::AddFunctionCall>("add")};
   return composite::MethodsOf(
              std::make_unique<FunctionCalls>(FunctionCalls{Object::Borrowed(convert), {}}), methods)
       .Release();

@@ -16,7 +16,7 @@
 namespace composite {
 namespace {
 
-struct Entry {
+struct OpEntry {
   std::shared_ptr<const Prepared> prepared;
   std::vector<Object> attrs;  // as they are given
   Object recorded;            // attributes as tapes record them
@@ -29,7 +29,7 @@ struct OpCalls {
   Py_ssize_t attrs;
   bool is_open;  // whether Python wants to know of calls that nothing serves
   // An entry stays where it is: another thread may add one while this one runs a call.
-  std::deque<Entry> entries;
+  std::deque<OpEntry> entries;
 };
 
 // Whether two values of an attribute, which never change, mean the same. To Python 0.0 is -0.0.
@@ -46,7 +46,7 @@ bool AreSame(PyObject* one, PyObject* other) {
   return equal == 1;
 }
 
-bool Serves(const Entry& entry, const Tensors& tensors, PyObject* const* attrs) {
+bool Serves(const OpEntry& entry, const Tensors& tensors, PyObject* const* attrs) {
   const tensorflow::DataTypeVector& dtypes = entry.prepared->call().arguments();
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i]->dtype() != dtypes[i]) return false;
@@ -65,7 +65,7 @@ Object TupleOf(PyObject* const* objects, Py_ssize_t count) {
   return tuple;
 }
 
-Object Fail(const Entry& entry, const absl::Status& status) {
+Object Fail(const OpEntry& entry, const absl::Status& status) {
   if (entry.fail.get() == &_Py_NoneStruct) return None();
   const Object code(PyLong_FromLongLong(static_cast<int>(status.code())));
   const Object message(PyUnicode_FromString(std::string(status.message()).c_str()));
@@ -74,7 +74,7 @@ Object Fail(const Entry& entry, const absl::Status& status) {
 }
 
 // `inputs`: the objects of `tensors`.
-Object Run(const OpCalls& calls, const Entry& entry, const Tensors& tensors,
+Object Run(const OpCalls& calls, const OpEntry& entry, const Tensors& tensors,
            PyObject* const* inputs, PyObject* here) {
   absl::StatusOr<std::vector<Object>> run = entry.prepared->Run(tensors);
   if (!run.ok()) return Fail(entry, run.status());
@@ -94,7 +94,7 @@ Object Run(const OpCalls& calls, const Entry& entry, const Tensors& tensors,
 
 // call(context, here, *tensors, *attributes): what the op returns, a tensor or a tuple;
 // NotImplemented if nothing that was added serves such a call; None if TensorFlow has to make it.
-Object Call(const OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
+Object CallOp(const OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
   if (count != 2 + calls.inputs + calls.attrs) {
     return Raise(PyExc_TypeError, "call(context, here, *tensors, *attributes)");
   }
@@ -106,7 +106,7 @@ Object Call(const OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
     if (tensor == nullptr) return None();
     tensors.push_back(tensor);
   }
-  for (const Entry& entry : calls.entries) {
+  for (const OpEntry& entry : calls.entries) {
     if (!entry.prepared->IsFor(capsule)) continue;
     if (!Serves(entry, tensors, given + 2 + calls.inputs)) continue;
     return Run(calls, entry, tensors, given + 2, given[1]);
@@ -116,11 +116,11 @@ Object Call(const OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
 
 // add(made, attributes, recorded, fail): has a DirectCall serve the calls with the dtypes of its
 // arguments and with these attributes, values that never change.
-Object Add(OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
+Object AddOpCall(OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
   if (count != 4 || PyTuple_Size(given[1]) != calls.attrs) {
     return Raise(PyExc_TypeError, "add(made, attributes, recorded, fail)");
   }
-  Entry entry;
+  OpEntry entry;
   entry.prepared = Prepared::Make(given[0]);
   if (entry.prepared == nullptr) return Object();
   if (static_cast<Py_ssize_t>(entry.prepared->call().arguments().size()) != calls.inputs) {
@@ -149,8 +149,8 @@ Object Close(OpCalls& calls, PyObject* const*, Py_ssize_t) {
 extern "C" __attribute__((visibility("default"))) PyObject* composite_python_op_calls(
     PyObject* op_name, Py_ssize_t inputs, Py_ssize_t attrs) {
   using composite::OpCalls;
-  static PyMethodDef methods[] = {composite::Method<OpCalls, composite::Call>("call"),
-                                  composite::Method<OpCalls, composite::Add>("add"),
+  static PyMethodDef methods[] = {composite::Method<OpCalls, composite::CallOp>("call"),
+                                  composite::Method<OpCalls, composite::AddOpCall>("add"),
                                   composite::Method<OpCalls, composite::Close>("close")};
   auto calls = std::make_unique<OpCalls>(
       OpCalls{composite::Object::Borrowed(op_name), inputs, attrs, /*is_open=*/true, {}});

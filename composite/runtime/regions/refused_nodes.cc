@@ -11,15 +11,16 @@
 namespace composite {
 namespace {
 
-constexpr size_t kMostFunctions = 4096;
+constexpr size_t kMostRefusingFunctions = 4096;
 
-struct Memory {
+struct RefusalMemory {
   ForkMutex mutex;
   absl::flat_hash_map<std::string, absl::flat_hash_set<std::string>> nodes ABSL_GUARDED_BY(mutex);
 };
 
-Memory& Refused() {
-  static Memory* const memory = new Memory();  // never destroyed: threads may outlive main
+RefusalMemory& Refused() {
+  static RefusalMemory* const memory =
+      new RefusalMemory();  // never destroyed: threads may outlive main
   return *memory;
 }
 
@@ -27,14 +28,14 @@ Memory& Refused() {
 
 void RefuseNode(absl::string_view function, absl::string_view node) {
   if (!absl::StartsWith(function, kRegionPrefix)) return;
-  Memory& memory = Refused();
+  RefusalMemory& memory = Refused();
   absl::MutexLock lock(&memory.mutex);
-  if (memory.nodes.size() >= kMostFunctions && !memory.nodes.contains(function)) return;
+  if (memory.nodes.size() >= kMostRefusingFunctions && !memory.nodes.contains(function)) return;
   memory.nodes[function].emplace(node);
 }
 
 std::vector<std::string> RefusedNodes(absl::string_view function) {
-  Memory& memory = Refused();
+  RefusalMemory& memory = Refused();
   absl::MutexLock lock(&memory.mutex);
   auto it = memory.nodes.find(function);
   if (it == memory.nodes.end()) return {};
@@ -43,7 +44,7 @@ std::vector<std::string> RefusedNodes(absl::string_view function) {
 
 std::vector<std::string> RegionsWithRefusedNodes() {
   std::vector<std::string> functions;
-  Memory& memory = Refused();
+  RefusalMemory& memory = Refused();
   absl::MutexLock lock(&memory.mutex);
   for (const auto& [function, nodes] : memory.nodes) functions.push_back(function);
   absl::c_sort(functions);

@@ -16,11 +16,6 @@
 namespace composite {
 namespace {
 
-absl::Status Unsupported(const char* symbol, const Value& a, const Value& b) {
-  return absl::InvalidArgumentError(absl::StrCat("unsupported operand types for ", symbol, ": ",
-                                                 TypeName(a), " and ", TypeName(b)));
-}
-
 absl::Status Overflow(const char* symbol, const Value& a, const Value& b) {
   return absl::InvalidArgumentError(
       absl::StrCat("integer overflow: ", Describe(a), " ", symbol, " ", Describe(b),
@@ -70,7 +65,9 @@ absl::StatusOr<Value> Arithmetic(const char* symbol, const Value& a, const Value
     return Value::Int(z);
   }
   double u = 0, v = 0;
-  if (g == nullptr || !GetFloat(a, &u) || !GetFloat(b, &v)) return Unsupported(symbol, a, b);
+  if (g == nullptr || !GetFloat(a, &u) || !GetFloat(b, &v)) {
+    return UnsupportedOperands(symbol, a, b);
+  }
   return Value::Float(g(u, v));
 }
 
@@ -141,7 +138,7 @@ absl::StatusOr<SequenceKind> SumKind(const Value& a, const Value& b) {
     return SequenceKind::kShape;
   }
   if (a.kind() == b.kind() && a.kind() != SequenceKind::kRange) return a.kind();
-  if (a.kind() == SequenceKind::kRange) return Unsupported("+", a, b);
+  if (a.kind() == SequenceKind::kRange) return UnsupportedOperands("+", a, b);
   return absl::InvalidArgumentError(absl::StrCat("can only concatenate ", TypeName(a), " (not \"",
                                                  TypeName(b), "\") to ", TypeName(a), ": write ",
                                                  TypeName(a), "(...) around it"));
@@ -204,6 +201,11 @@ absl::StatusOr<Value> Repeated(const Value& a, int64_t count) {
 
 }  // namespace
 
+absl::Status UnsupportedOperands(const char* symbol, const Value& a, const Value& b) {
+  return absl::InvalidArgumentError(absl::StrCat("unsupported operand types for ", symbol, ": ",
+                                                 TypeName(a), " and ", TypeName(b)));
+}
+
 absl::StatusOr<Value> FoldNeg(const Value& a) {
   int64_t i = 0;
   if (GetInt(a, &i)) {
@@ -258,7 +260,7 @@ absl::StatusOr<Value> FoldMul(const Value& a, const Value& b) {
 absl::StatusOr<Value> FoldTrueDiv(const Value& a, const Value& b) {
   TF_RETURN_IF_ERROR(CheckDivisor(b));
   double u = 0, v = 0;
-  if (!GetFloat(a, &u) || !GetFloat(b, &v)) return Unsupported("/", a, b);
+  if (!GetFloat(a, &u) || !GetFloat(b, &v)) return UnsupportedOperands("/", a, b);
   int64_t x = 0, y = 0;
   if (GetInt(a, &x) && GetInt(b, &y)) {
     return Value::Float(Quotient(x, y));
@@ -272,7 +274,7 @@ absl::StatusOr<Value> FoldFloorDiv(const Value& a, const Value& b) {
 }
 
 absl::StatusOr<Value> FoldMod(const Value& a, const Value& b) {
-  if (a.as_string() != nullptr) return Unsupported("%", a, b);
+  if (a.as_string() != nullptr) return UnsupportedOperands("%", a, b);
   TF_RETURN_IF_ERROR(CheckDivisor(b));
   return Arithmetic("%", a, b, &FloorModulo, &FloorModulo);
 }
@@ -280,7 +282,7 @@ absl::StatusOr<Value> FoldMod(const Value& a, const Value& b) {
 absl::StatusOr<Value> FoldPow(const Value& a, const Value& b) {
   int64_t x = 0, y = 0;
   double u = 0, v = 0;
-  if (!GetFloat(a, &u) || !GetFloat(b, &v)) return Unsupported("**", a, b);
+  if (!GetFloat(a, &u) || !GetFloat(b, &v)) return UnsupportedOperands("**", a, b);
   if (u == 0 && v < 0) {
     return absl::InvalidArgumentError("0.0 cannot be raised to a negative power");
   }
@@ -308,7 +310,7 @@ absl::StatusOr<Value> FoldXor(const Value& a, const Value& b) {
 
 absl::StatusOr<Value> FoldLeftShift(const Value& a, const Value& b) {
   int64_t x = 0, y = 0;
-  if (!GetInt(a, &x) || !GetInt(b, &y)) return Unsupported("<<", a, b);
+  if (!GetInt(a, &x) || !GetInt(b, &y)) return UnsupportedOperands("<<", a, b);
   if (y < 0) return absl::InvalidArgumentError("negative shift count");
   if (x == 0) return Value::Int(0);
   int64_t z = 0;
@@ -318,7 +320,7 @@ absl::StatusOr<Value> FoldLeftShift(const Value& a, const Value& b) {
 
 absl::StatusOr<Value> FoldRightShift(const Value& a, const Value& b) {
   int64_t x = 0, y = 0;
-  if (!GetInt(a, &x) || !GetInt(b, &y)) return Unsupported(">>", a, b);
+  if (!GetInt(a, &x) || !GetInt(b, &y)) return UnsupportedOperands(">>", a, b);
   if (y < 0) return absl::InvalidArgumentError("negative shift count");
   return Value::Int(x >> (y > 63 ? 63 : y));
 }

@@ -41,6 +41,9 @@ absl::StatusOr<Value> FoldNotIn(const Value& a, const Value& b);
 absl::StatusOr<Value> FoldIs(const Value& a, const Value& b);
 absl::StatusOr<Value> FoldIsNot(const Value& a, const Value& b);
 
+// The error of a binary operator that Python does not define for these operands.
+absl::Status UnsupportedOperands(const char* symbol, const Value& a, const Value& b);
+
 // bool(value). A tensor has none here.
 absl::StatusOr<bool> Truth(const Value& value);
 

@@ -16,11 +16,6 @@ namespace {
 // in Python.
 using Wide = long double;
 
-absl::Status Unsupported(const char* symbol, const Value& a, const Value& b) {
-  return absl::InvalidArgumentError(absl::StrCat("unsupported operand types for ", symbol, ": ",
-                                                 TypeName(a), " and ", TypeName(b)));
-}
-
 bool GetWide(const Value& value, Wide* out) {
   int64_t i = 0;
   if (value.as_float() != nullptr) {
@@ -52,7 +47,7 @@ absl::StatusOr<int> Ordered(const char* symbol, const Value& a, const Value& b) 
     return order < 0 ? -1 : order > 0 ? 1 : 0;
   }
   // Sequences are ordered as their first items that differ.
-  if (!CanBeOrdered(a, b)) return Unsupported(symbol, a, b);
+  if (!CanBeOrdered(a, b)) return UnsupportedOperands(symbol, a, b);
   const Value::List &x = *a.as_list(), &y = *b.as_list();
   for (size_t i = 0; i < x.size() && i < y.size(); ++i) {
     TF_ASSIGN_OR_RETURN(bool equal, ItemsEqual(x[i], y[i]));
@@ -133,7 +128,7 @@ absl::StatusOr<Value> FoldIn(const Value& a, const Value& b) {
   if (a.as_string() && b.as_string()) {
     return Value::Bool(b.as_string()->find(*a.as_string()) != std::string::npos);
   }
-  if (b.as_list() == nullptr) return Unsupported("in", a, b);
+  if (b.as_list() == nullptr) return UnsupportedOperands("in", a, b);
   for (const Value& item : *b.as_list()) {
     TF_ASSIGN_OR_RETURN(bool equal, ItemsEqual(a, item));
     if (equal) return Value::Bool(true);
