@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="each layer with each optimizer")
     parser.add_argument("--layers", default="", help="only these, separated by commas")
     parser.add_argument("--optimizers", default="", help="only these, separated by commas")
-    parser.add_argument("--workflows", default=None, help="only these workflows; \"\" for all")
+    parser.add_argument("--workflows", default=None, help='only these workflows; "" for all')
     parser.add_argument("--no-kernels", action="store_true", help="by TensorFlow's ops alone")
     chosen = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -42,7 +42,7 @@ class Counts:
         before = composite.stats()
         try:
             self._check(name, make, with_kernels)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told below, whatever it is
             self._fail(name, f"{type(error).__name__}: {str(error)[:2000]}")
         counted = composite.stats() - before
         self.regions += counted["regions"]

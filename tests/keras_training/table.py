@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
@@ -68,8 +69,15 @@ class Case:
         return numbers.standard_normal(shape).astype(np.float32)
 
 
-def _itself(layer: Any) -> Callable[[Any], Any]:
-    return lambda x: layer(x, x)
+def _one(make: Callable[[], Any]) -> Callable[[Any], Any]:
+    def apply(x: Any) -> Any:
+        return make()(x)
+
+    return apply
+
+
+def _itself(make: Callable[[], Any]) -> Callable[[Any], Any]:
+    return lambda x: make()(x, x)
 
 
 def _pair(make: Callable[[], Any]) -> Callable[[Any], Any]:
@@ -82,9 +90,7 @@ def _plain(*args: tuple[Any, ...]) -> dict[str, Case]:
     for shape, given, *made in args:
         for one in made:
             cls, keywords = one if isinstance(one, tuple) else (one, {})
-            cases[cls.__name__] = Case(
-                shape, lambda x, c=cls, k=keywords: c(**k)(x), given
-            )
+            cases[cls.__name__] = Case(shape, _one(partial(cls, **keywords)), given)
     return cases
 
 
@@ -108,7 +114,12 @@ CASES: dict[str, Case] = {
         (LINE, "floats", (layers.Conv1D, _KERNEL), (layers.Conv1DTranspose, _UP)),
         (LINE, "floats", (layers.DepthwiseConv1D, {"kernel_size": 3})),
         (LINE, "floats", (layers.SeparableConv1D, _SAME), layers.MaxPooling1D),
-        (LINE, "floats", layers.AveragePooling1D, layers.GlobalAveragePooling1D),
+        (
+            LINE,
+            "floats",
+            (layers.AveragePooling1D, {"pool_size": 2}),
+            layers.GlobalAveragePooling1D,
+        ),
         (LINE, "floats", layers.GlobalMaxPooling1D, layers.UpSampling1D, layers.ZeroPadding1D),
         (LINE, "floats", layers.Cropping1D, (layers.Permute, {"dims": (2, 1)}), layers.Masking),
         (LINE, "floats", (layers.SpatialDropout1D, {"rate": 0.3})),
@@ -120,7 +131,12 @@ CASES: dict[str, Case] = {
         (IMAGE, "floats", (layers.Conv2D, _KERNEL), (layers.Conv2DTranspose, _UP)),
         (IMAGE, "floats", (layers.DepthwiseConv2D, {"kernel_size": 3})),
         (IMAGE, "floats", (layers.SeparableConv2D, _SAME), layers.MaxPooling2D),
-        (IMAGE, "floats", layers.AveragePooling2D, layers.GlobalAveragePooling2D),
+        (
+            IMAGE,
+            "floats",
+            (layers.AveragePooling2D, {"pool_size": 2}),
+            layers.GlobalAveragePooling2D,
+        ),
         (IMAGE, "floats", layers.GlobalMaxPooling2D, layers.UpSampling2D, layers.ZeroPadding2D),
         (IMAGE, "floats", layers.Cropping2D, (layers.SpatialDropout2D, {"rate": 0.3})),
         (IMAGE, "floats", (layers.GroupNormalization, {"groups": 3})),
@@ -131,7 +147,12 @@ CASES: dict[str, Case] = {
         (IMAGE, "floats", (layers.ConvLSTM1D, {"filters": 2, "kernel_size": 3})),
         (VOLUME, "floats", (layers.Conv3D, {"filters": 3, "kernel_size": 2})),
         (VOLUME, "floats", (layers.Conv3DTranspose, _UP), layers.MaxPooling3D),
-        (VOLUME, "floats", layers.AveragePooling3D, layers.GlobalAveragePooling3D),
+        (
+            VOLUME,
+            "floats",
+            (layers.AveragePooling3D, {"pool_size": 2}),
+            layers.GlobalAveragePooling3D,
+        ),
         (VOLUME, "floats", layers.GlobalMaxPooling3D, layers.UpSampling3D, layers.ZeroPadding3D),
         (VOLUME, "floats", layers.Cropping3D, (layers.SpatialDropout3D, {"rate": 0.3})),
         (VOLUME, "floats", (layers.AdaptiveAveragePooling3D, {"output_size": 2})),
@@ -140,7 +161,11 @@ CASES: dict[str, Case] = {
         ((2, 4, 4, 4, 2), "floats", (layers.ConvLSTM3D, {"filters": 2, "kernel_size": 2})),
         (ROW, "ints", (layers.Embedding, {"input_dim": 9, "output_dim": 4})),
         (ROW, "ints", (layers.CategoryEncoding, {"num_tokens": 9})),
-        (ROW, "ints", (layers.IntegerLookup, {"vocabulary": [1, 2, 3], "output_mode": "multi_hot"})),
+        (
+            ROW,
+            "ints",
+            (layers.IntegerLookup, {"vocabulary": [1, 2, 3], "output_mode": "multi_hot"}),
+        ),
         (ROW, "floats", (layers.Discretization, {"bin_boundaries": [-0.5, 0.0, 0.5]})),
         ((64, 1), "floats", (layers.STFTSpectrogram, {"frame_length": 16, "frame_step": 8})),
         ((64,), "floats", (layers.MelSpectrogram, {"fft_length": 16, "num_mel_bins": 8})),
@@ -159,7 +184,11 @@ CASES: dict[str, Case] = {
         (PICTURE, "pixels", (layers.RandomSaturation, {"factor": 0.2})),
         (PICTURE, "pixels", (layers.RandomSharpness, {"factor": 0.2})),
         (PICTURE, "pixels", (layers.RandomShear, {"x_factor": 0.2})),
-        (PICTURE, "pixels", (layers.RandomTranslation, {"height_factor": 0.2, "width_factor": 0.2})),
+        (
+            PICTURE,
+            "pixels",
+            (layers.RandomTranslation, {"height_factor": 0.2, "width_factor": 0}),
+        ),
         (PICTURE, "pixels", (layers.RandomZoom, {"height_factor": 0.2}), layers.Solarization),
     ),
     **{
@@ -177,32 +206,32 @@ CASES: dict[str, Case] = {
     "Dot": Case(ROW, _pair(lambda: layers.Dot(axes=1, normalize=True))),
     "Attention": Case(LINE, _pair(lambda: layers.Attention(use_scale=True))),
     "AdditiveAttention": Case(LINE, _pair(layers.AdditiveAttention)),
-    "MultiHeadAttention": Case(LINE, lambda x: _itself(layers.MultiHeadAttention(2, 4))(x)),
-    "GroupQueryAttention": Case(LINE, lambda x: _itself(layers.GroupQueryAttention(4, 4, 2))(x)),
-    "Bidirectional": Case(LINE, lambda x: layers.Bidirectional(layers.GRU(4))(x)),
-    "RNN": Case(LINE, lambda x: layers.RNN(layers.LSTMCell(4))(x)),
+    "MultiHeadAttention": Case(LINE, _itself(lambda: layers.MultiHeadAttention(2, 4))),
+    "GroupQueryAttention": Case(LINE, _itself(lambda: layers.GroupQueryAttention(4, 4, 2))),
+    "Bidirectional": Case(LINE, _one(lambda: layers.Bidirectional(layers.GRU(4)))),
+    "RNN": Case(LINE, _one(lambda: layers.RNN(layers.LSTMCell(4)))),
     "StackedRNNCells": Case(
         LINE,
-        lambda x: layers.RNN(layers.StackedRNNCells([layers.GRUCell(4), layers.SimpleRNNCell(3)]))(
-            x
-        ),
+        _one(lambda: layers.RNN([layers.GRUCell(4), layers.SimpleRNNCell(3)])),
     ),
-    "TimeDistributed": Case(LINE, lambda x: layers.TimeDistributed(layers.Dense(4))(x)),
-    "SpectralNormalization": Case(ROW, lambda x: layers.SpectralNormalization(layers.Dense(4))(x)),
+    "TimeDistributed": Case(LINE, _one(lambda: layers.TimeDistributed(layers.Dense(4)))),
+    "SpectralNormalization": Case(ROW, _one(lambda: layers.SpectralNormalization(layers.Dense(4)))),
     "Pipeline": Case(
-        IMAGE, lambda x: layers.Pipeline([layers.RandomFlip(), layers.Rescaling(0.5)])(x), "pixels"
+        IMAGE,
+        _one(lambda: layers.Pipeline([layers.RandomFlip(), layers.Rescaling(0.5)])),
+        "pixels",
     ),
     "ReversibleEmbedding": Case(
         ROW, lambda x: (e := layers.ReversibleEmbedding(9, 4))(e(x), reverse=True), "ints"
     ),
-    "Hashing": Case(
-        ROW, lambda x: layers.Embedding(5, 3)(layers.Hashing(num_bins=5)(x)), "words"
-    ),
+    "Hashing": Case(ROW, lambda x: layers.Embedding(5, 3)(layers.Hashing(num_bins=5)(x)), "words"),
     "HashedCrossing": Case(
         (1,), lambda x: layers.HashedCrossing(num_bins=5, output_mode="one_hot")((x, x)), "words"
     ),
     "StringLookup": Case(
-        ROW, lambda x: layers.Embedding(5, 3)(layers.StringLookup(vocabulary=["a b", "c"])(x)), "words"
+        ROW,
+        lambda x: layers.Embedding(5, 3)(layers.StringLookup(vocabulary=["a b", "c"])(x)),
+        "words",
     ),
     "TextVectorization": Case(
         (1,),
