@@ -28,6 +28,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"evicted_classes", &s.evicted_classes},
           {"replaced", &s.replaced},
           {"regions", &s.regions},
+          {"invalid_graphs", &s.invalid_graphs},
           {"xla_nodes", &s.xla_nodes},
           {"in_place_updates", &s.in_place_updates},
           {"copies", &s.copies},

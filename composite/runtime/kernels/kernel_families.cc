@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "composite/runtime/base/record_tables.h"
@@ -17,8 +18,12 @@ using tensorflow::NodeDef;
 // Families that are looked at to tell which attribute varies.
 constexpr int kMostLookedAt = 256;
 
-// Functions are versions of one op; those with one stem were derived from one op of the user's
-// ("__composite_backward_Dense_<hash>"), one for each value of its attributes.
+// Each region is an op of its own, although the names of all have one stem.
+bool IsRegion(const OpVersion& version) { return absl::StartsWith(version.digest, kRegionPrefix); }
+
+// Whose families are let go together. Functions are versions of one op; those with one stem were
+// derived from one op of the user's ("__composite_backward_Dense_<hash>"), one for each value of its
+// attributes. Regions come and go with the functions that they are in: all of a process are here.
 std::string OpKey(const OpVersion& version) {
   if (version.function == nullptr) return version.digest;
   return version.digest.substr(0, version.digest.rfind('_'));
@@ -74,7 +79,7 @@ KernelFamily& KernelFamilies::Get(const OpVersion& version, const NodeDef& descr
   if (found == op.families.end()) {
     if (op.families.size() >= op.sweep_at) Sweep(&op, dropped);
     found = op.families.emplace(std::move(key), KernelFamily()).first;
-    found->second.budget = op.budget;
+    found->second.budget = IsRegion(version) ? std::make_shared<RequestBudget>() : op.budget;
   }
   found->second.last_use = ++clock_;
   return found->second;
@@ -110,7 +115,7 @@ void KernelFamilies::Sweep(Op* op, std::vector<KernelFamily>* dropped) {
 std::pair<std::string, int> KernelFamilies::MostVaried(const OpVersion& version) const {
   std::pair<std::string, int> most{"", 1};
   auto op = ops_.find(OpKey(version));
-  if (op == ops_.end()) return most;
+  if (op == ops_.end() || IsRegion(version)) return most;
   for (const auto& declared : version.op_def.attr()) {
     std::set<std::string> values;
     int left = kMostLookedAt;

@@ -54,11 +54,12 @@ class KernelFamilies {
   const KernelFamily* Find(const OpVersion& version, const tensorflow::NodeDef& description) const;
 
   // Of a version's attributes, the one with the most values among the families that there are, and
-  // how many; "" if none has several.
+  // how many; "" if none has several, or for a region, whose attributes follow from its function.
   std::pair<std::string, int> MostVaried(const OpVersion& version) const;
 
  private:
   struct Op {
+    // But for a region, whose family has its own.
     std::shared_ptr<RequestBudget> budget = std::make_shared<RequestBudget>();
     std::map<std::string, KernelFamily> families;
     size_t sweep_at = 2 * kIdle;

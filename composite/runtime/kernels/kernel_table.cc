@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "composite/runtime/base/record_tables.h"
@@ -74,7 +77,7 @@ void KernelTable::Enqueue(KernelGroup* group, const Signature& call) {
 
 absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& call, bool must) {
   if (!worker_running() || !JitAllowed()) return NoWorker();
-  if (queue_.size() >= kMaxQueue) {
+  if (!HasRoom()) {
     return absl::ResourceExhaustedError("too many kernels are waiting to be compiled");
   }
   KernelSnapshot next = group->snapshot();
@@ -150,10 +153,49 @@ absl::Status KernelTable::Await(KernelGroup* group, const Signature& call,
   }
 }
 
-std::string KernelTable::NextTicket() {
-  const auto last_served = [this](const std::string& ticket) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+std::vector<std::string> KernelTable::Abandoned() const {
+  absl::flat_hash_map<const KernelGroup*, long> known;  // who holds a group that is no node
+  for (const auto& [ticket, request] : tickets_) {
+    ++known.try_emplace(request.group.get(), 1).first->second;  // 1: its family
+  }
+  std::vector<std::string> abandoned;
+  for (const std::string& ticket : queue_) {
     const Request& request = tickets_.at(ticket);
-    return request.must ? -1 : request.group->budget_->last_served();
+    const bool is_held = request.group.use_count() > known.at(request.group.get());
+    if (!request.must && !is_held) abandoned.push_back(ticket);
+  }
+  return abandoned;
+}
+
+void KernelTable::Withdraw(const Request& request) {
+  KernelSnapshot next = request.group->snapshot();
+  const auto is_pending = [&](const ShapeClass& known) {
+    return known.state == ShapeClass::kPending && known.shapes == request.shapes;
+  };
+  next.classes.erase(std::remove_if(next.classes.begin(), next.classes.end(), is_pending),
+                     next.classes.end());
+  request.group->Publish(std::move(next));
+}
+
+bool KernelTable::HasRoom() {
+  if (queue_.size() < kMaxQueue) return true;
+  const std::vector<std::string> abandoned = Abandoned();
+  if (abandoned.empty()) return false;
+  const auto first = tickets_.find(abandoned[0]);
+  queue_.erase(std::find(queue_.begin(), queue_.end(), first->first));
+  Withdraw(first->second);
+  tickets_.erase(first);
+  changed_.SignalAll();
+  return true;
+}
+
+std::string KernelTable::NextTicket() {
+  const std::vector<std::string> abandoned = Abandoned();
+  const absl::flat_hash_set<std::string> last(abandoned.begin(), abandoned.end());
+  const auto last_served = [&](const std::string& ticket) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const Request& request = tickets_.at(ticket);
+    const int64_t served = request.must ? -1 : request.group->budget_->last_served();
+    return std::make_pair(last.contains(ticket), served);
   };
   const auto next = std::min_element(
       queue_.begin(), queue_.end(),
@@ -271,15 +313,7 @@ void KernelTable::SetWorker(bool running) {
   absl::MutexLock lock(&mu_);
   worker_running_.store(running, std::memory_order_release);
   if (!running) {
-    for (const auto& [ticket, request] : tickets_) {
-      KernelSnapshot next = request.group->snapshot();
-      next.classes.erase(std::remove_if(next.classes.begin(), next.classes.end(),
-                                        [](const ShapeClass& shape_class) {
-                                          return shape_class.state == ShapeClass::kPending;
-                                        }),
-                         next.classes.end());
-      request.group->Publish(std::move(next));
-    }
+    for (const auto& [ticket, request] : tickets_) Withdraw(request);
     tickets_.clear();
     queue_.clear();
   }
@@ -294,12 +328,17 @@ int64_t KernelTable::Pending() const {
 
 std::string KernelTable::WhyLater(const OpVersion& version, const KernelGroup& group) const {
   const int64_t to_come = group.calls_to_come();
-  if (to_come <= 1) return "";
   absl::MutexLock lock(&mu_);
+  if (to_come <= 1) {
+    if (queue_.size() < kMaxQueue || !Abandoned().empty()) return "";
+    return absl::StrCat("no kernel covers this call; ", queue_.size(),
+                        " others are waiting to be compiled, and a later call asks for one");
+  }
   const auto [attr, values] = families_.MostVaried(version);
   std::string text = absl::StrCat("no kernel covers this call; ", group.budget_->asked(),
-                                  " were asked for, for other calls of ",
-                                  "this op, and another is asked for after ", to_come,
+                                  " were asked for, for other calls of this ",
+                                  absl::StartsWith(version.digest, kRegionPrefix) ? "region" : "op",
+                                  ", and another is asked for after ", to_come,
                                   " calls with these attributes");
   if (attr.empty()) return text;
   return absl::StrCat(text, ". ", attr, " has had ", values,

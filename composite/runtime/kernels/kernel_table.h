@@ -36,7 +36,8 @@ class KernelTable {
   // Shape classes that a group has at a time: three for each layer of the policy, and some. The one
   // that was used longest ago makes room for another; how many come is bounded by RequestBudget.
   static constexpr int kMaxClasses = 24;
-  // Requests that wait; what comes beyond is asked again by a later call.
+  // Requests that wait; what comes beyond is asked again by a later call, unless no node is left
+  // that one of them is for.
   static constexpr int kMaxQueue = 1024;
 
   static KernelTable& Global();
@@ -111,6 +112,12 @@ class KernelTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes the next ticket out of the queue, which has one.
   std::string NextTicket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The tickets in the queue that no node waits for any more: their functions are gone.
+  std::vector<std::string> Abandoned() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether another request may wait, if need be in the place of one that was abandoned.
+  bool HasRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Has the group not know that the request was made.
+  static void Withdraw(const Request& request);
   void Prioritize(KernelGroup* group, const Signature& shapes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Asks for a kernel that takes these inputs for sizes, in place of one that did not. Whether that
   // is another kernel.

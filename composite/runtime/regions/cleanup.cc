@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "composite/runtime/base/op_traits.h"
+#include "composite/runtime/variables/update_node.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/node_builder.h"
@@ -47,7 +48,7 @@ absl::Status Split(const Node& node, Graph* graph) {
     if (shape == nullptr) {
       TF_ASSIGN_OR_RETURN(shape, ShapeOf(node, reader->src_output(), graph));
     }
-    TF_RETURN_IF_ERROR(graph->UpdateEdge(shape, 0, reader->dst(), reader->dst_input()));
+    MoveEdge(reader, {shape, 0}, graph);
   }
   return absl::OkStatus();
 }
@@ -63,12 +64,17 @@ absl::Status SplitShapes(Graph* graph) {
   return absl::OkStatus();
 }
 
+absl::flat_hash_set<std::string> Awaited(const tensorflow::FunctionDef& function) {
+  absl::flat_hash_set<std::string> names;
+  for (const auto& [name, node] : function.control_ret()) names.insert(node);
+  return names;
+}
+
 void RemoveUnread(const tensorflow::FunctionDef& function, Graph* graph) {
-  absl::flat_hash_set<std::string> waited_for;
-  for (const auto& [name, node] : function.control_ret()) waited_for.insert(node);
+  const absl::flat_hash_set<std::string> awaited = Awaited(function);
   const auto is_unread = [&](const Node& node) {
     return !IsRead(node) && TraitsOf(node.type_string()).work != Work::kUnknown &&
-           !node.op_def().is_stateful() && !waited_for.contains(node.name());
+           !node.op_def().is_stateful() && !awaited.contains(node.name());
   };
   std::vector<Node*> unread;
   for (Node* node : graph->op_nodes()) {

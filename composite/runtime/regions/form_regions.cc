@@ -3,19 +3,25 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/regions/broken_graph.h"
 #include "composite/runtime/regions/cleanup.h"
+#include "composite/runtime/regions/graph_check.h"
+#include "composite/runtime/regions/left_behind.h"
 #include "composite/runtime/regions/partition.h"
 #include "composite/runtime/regions/refused_nodes.h"
+#include "composite/runtime/regions/region_function.h"
 #include "composite/runtime/regions/region_node.h"
 #include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/variables/take_over.h"
 #include "composite/runtime/variables/updates.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/errors.h"
@@ -30,6 +36,14 @@ using tensorflow::FunctionLibraryDefinition;
 using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
+
+struct Region {
+  std::vector<Node*> nodes;  // in topological order
+  RegionFunction function;
+  NodeDef call;  // what takes their place, without inputs
+  LeftBehind left;
+  std::vector<Node*> waits;  // for which the call waits, outside of all regions
+};
 
 NodeDef Call(const RegionFunction& region, std::string name, const std::string& device) {
   NodeDef call;
@@ -138,8 +152,8 @@ absl::Status AddLeftBehind(const std::vector<Region>& regions, const std::vector
   return absl::OkStatus();
 }
 
-}  // namespace
-
+// Readies the graph for regions: updates of variables, see variables/updates.h, and what it is
+// freed of, see cleanup.h.
 absl::Status Prepare(const tensorflow::FunctionDef& function, const Joining& joining,
                      Graph* graph) {
   const auto may_update = [&](const Node& addition, const Node& operand) {
@@ -153,14 +167,19 @@ absl::Status Prepare(const tensorflow::FunctionDef& function, const Joining& joi
   return absl::OkStatus();
 }
 
-std::vector<Region> MakeRegions(Graph* graph, const FunctionLibraryDefinition& library,
-                                const Selection& denied, const Joining& joining) {
+// The regions of the graph. One that cannot be a function is left out.
+std::vector<Region> MakeRegions(const tensorflow::FunctionDef& function, const Selection& denied,
+                                const Joining& joining, const FunctionLibraryDefinition& library,
+                                Graph* graph) {
   const RegionLoops loops(*graph, library);
   absl::flat_hash_set<const Node*> refused;
   const absl::flat_hash_set<std::string> forwards = Forwards(*graph);
+  const absl::flat_hash_set<std::string> awaited = Awaited(function);
   const auto may_be_inside = [&](const Node& node) {
-    return !refused.contains(&node) && !forwards.contains(node.name()) && IsAllowed(node) &&
-           !denied.HasNode(node) && joining.may_join(node);
+    // A loop with state leaves a node of its name behind, see left_behind.h.
+    const bool keeps_name = awaited.contains(node.name()) && !node.op_def().is_stateful();
+    return !keeps_name && !refused.contains(&node) && !forwards.contains(node.name()) &&
+           IsAllowed(node) && !denied.HasNode(node) && joining.may_join(node);
   };
   RegionLimits limits;
   limits.computing = std::max({limits.computing, denied.smaller_than(), LeastOps()});
@@ -169,13 +188,13 @@ std::vector<Region> MakeRegions(Graph* graph, const FunctionLibraryDefinition& l
     bool is_final = true;
     for (std::vector<Node*>& nodes : FindRegions(*graph, limits, loops, may_be_inside)) {
       const std::vector<Node*> views = TakeViews(&nodes);
-      auto function = MakeRegionFunction(nodes, views, loops);
-      if (!function.ok()) {
-        VLOG(1) << "Composite: no region at " << nodes[0]->name() << ": " << function.status();
+      auto made = MakeRegionFunction(nodes, views, loops);
+      if (!made.ok()) {
+        VLOG(1) << "Composite: no region at " << nodes[0]->name() << ": " << made.status();
         continue;
       }
-      is_final &= !AddRefused(*function, &refused);
-      regions.push_back({std::move(nodes), *std::move(function), NodeDef(), LeftBehind(), {}});
+      is_final &= !AddRefused(*made, &refused);
+      regions.push_back({std::move(nodes), *std::move(made), NodeDef(), LeftBehind(), {}});
     }
     // With a node more outside, other nodes may be one region.
     if (is_final) {
@@ -192,16 +211,28 @@ std::vector<Region> MakeRegions(Graph* graph, const FunctionLibraryDefinition& l
   }
 }
 
-absl::Status AddFunctions(const std::vector<Region>& regions, FunctionLibraryDefinition* library) {
+// The functions of regions and of their loops, in the order in which they use each other.
+std::vector<const tensorflow::FunctionDef*> FunctionsOf(const std::vector<Region>& regions) {
+  std::vector<const tensorflow::FunctionDef*> functions;
   for (const Region& region : regions) {
-    TF_RETURN_IF_ERROR(AddIfMissing(region.function.function, library));
-    for (const tensorflow::FunctionDef& loop : region.function.loops) {
-      TF_RETURN_IF_ERROR(AddIfMissing(loop, library));
-    }
+    for (const tensorflow::FunctionDef& loop : region.function.loops) functions.push_back(&loop);
+    functions.push_back(&region.function.function);
+  }
+  return functions;
+}
+
+// Adds functions, checked, to a library; equal ones are one.
+absl::Status AddFunctions(const std::vector<Region>& regions, FunctionLibraryDefinition* library) {
+  const tensorflow::OpRegistrationData* known = nullptr;
+  for (const tensorflow::FunctionDef* function : FunctionsOf(regions)) {
+    if (library->LookUp(function->signature().name(), &known).ok()) continue;
+    TF_RETURN_IF_ERROR(CheckFunction(*function, *library));
+    TF_RETURN_IF_ERROR(library->AddFunctionDef(*function));
   }
   return absl::OkStatus();
 }
 
+// Puts the calls in the places of the regions.
 absl::Status Replace(Graph* graph, const std::vector<Region>& regions) {
   // A region may read another one, made before or after it.
   std::vector<Node*> calls;
@@ -227,15 +258,30 @@ absl::Status Replace(Graph* graph, const std::vector<Region>& regions) {
     const std::vector<const Edge*> edges(before.first->out_edges().begin(),
                                          before.first->out_edges().end());
     for (const Edge* edge : edges) {
-      if (edge->src_output() != before.second) continue;
-      TF_RETURN_IF_ERROR(
-          graph->UpdateEdge(after.first, after.second, edge->dst(), edge->dst_input()));
+      if (edge->src_output() == before.second) MoveEdge(edge, after, graph);
     }
   }
   for (const Region& region : regions) {
     for (Node* node : region.nodes) graph->RemoveNode(node);
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int> AddRegions(const tensorflow::FunctionDef& function, const Selection& denied,
+                               const Joining& joining, FunctionLibraryDefinition* library,
+                               Graph* graph) {
+  TF_RETURN_IF_ERROR(Prepare(function, joining, graph));
+  const std::vector<Region> regions = MakeRegions(function, denied, joining, *library, graph);
+  TF_RETURN_IF_ERROR(AddFunctions(regions, library));
+  for (const tensorflow::FunctionDef* made : FunctionsOf(regions)) {
+    TF_RETURN_IF_ERROR(AddIfMissing(*made, graph->mutable_flib_def()));
+  }
+  TF_RETURN_IF_ERROR(Replace(graph, regions));
+  TF_RETURN_IF_ERROR(Break(ThreadBreaking(), graph));
+  TF_RETURN_IF_ERROR(CheckGraph(function, *graph, *library));
+  return static_cast<int>(regions.size());
 }
 
 }  // namespace composite

@@ -2,16 +2,11 @@
 #ifndef COMPOSITE_RUNTIME_REGIONS_FORM_REGIONS_H_
 #define COMPOSITE_RUNTIME_REGIONS_FORM_REGIONS_H_
 
-#include <vector>
-
 #include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "composite/runtime/regions/left_behind.h"
-#include "composite/runtime/regions/region_function.h"
+#include "absl/status/statusor.h"
 #include "composite/runtime/regions/selection.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
@@ -23,31 +18,14 @@ struct Joining {
   bool updates_variables;
 };
 
-struct Region {
-  std::vector<tensorflow::Node*> nodes;  // in topological order
-  RegionFunction function;
-  tensorflow::NodeDef call;  // what takes their place, without inputs
-  LeftBehind left;
-  std::vector<tensorflow::Node*> waits;  // for which the call waits, outside of all regions
-};
-
-// Readies the graph of a function for regions: updates of variables, see variables/updates.h, and
-// what it is freed of, see cleanup.h.
-absl::Status Prepare(const tensorflow::FunctionDef& function, const Joining& joining,
-                     tensorflow::Graph* graph);
-
-// The regions of a graph, without what is denied. One that cannot be a function is left out.
-// `library` has the functions that the graph's nodes run.
-std::vector<Region> MakeRegions(tensorflow::Graph* graph,
-                                const tensorflow::FunctionLibraryDefinition& library,
-                                const Selection& denied, const Joining& joining);
-
-// Adds the functions of regions to a library; equal ones are one.
-absl::Status AddFunctions(const std::vector<Region>& regions,
-                          tensorflow::FunctionLibraryDefinition* library);
-
-// Puts the calls in the places of the regions of their graph.
-absl::Status Replace(tensorflow::Graph* graph, const std::vector<Region>& regions);
+// Puts calls in the places of the regions of a function's graph, without what is denied, and the
+// functions of these into `library`, which has those that the graph's nodes run. How many there
+// are. An error leaves the graph in pieces; unless there is one, TensorFlow can run the graph, see
+// graph_check.h.
+absl::StatusOr<int> AddRegions(const tensorflow::FunctionDef& function, const Selection& denied,
+                               const Joining& joining,
+                               tensorflow::FunctionLibraryDefinition* library,
+                               tensorflow::Graph* graph);
 
 }  // namespace composite
 

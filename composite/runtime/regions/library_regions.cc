@@ -6,9 +6,11 @@
 
 #include "absl/algorithm/container.h"
 #include "composite/runtime/base/op_traits.h"
+#include "composite/runtime/base/stats.h"
 #include "composite/runtime/regions/function_regions.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
@@ -38,15 +40,14 @@ class Adding {
   Adding(const DeniedOf& wanted, const Joining& joining, FunctionLibraryDefinition* library)
       : wanted_(wanted), joining_(joining), library_(*library) {}
 
-  absl::Status ToGraph(const FunctionDef& function, const Names& denied, Graph* graph) {
-    graph_ = graph;
+  void ToGraph(const FunctionDef& function, const Names& denied, std::unique_ptr<Graph>* graph) {
+    graph_ = graph->get();
     of_loops_ = OfLoops({});
-    TF_RETURN_IF_ERROR(Prepare(function, joining_, graph));
-    const std::vector<Region> regions = MakeRegions(graph, library_, SelectionOf(denied), joining_);
-    TF_RETURN_IF_ERROR(AddFunctions(regions, &library_));
-    TF_RETURN_IF_ERROR(AddFunctions(regions, graph->mutable_flib_def()));
-    count_ += static_cast<int64_t>(regions.size());
-    return Replace(graph, regions);
+    auto changed = Changed(function, denied, **graph);
+    if (!changed.ok()) return Keep(function.signature().name(), changed.status());
+    if (*changed == nullptr) return;
+    *graph = *std::move(changed);
+    graph_ = graph->get();
   }
 
   // Functions of loops after those that run these, and only of loops that no region has taken in.
@@ -58,7 +59,7 @@ class Adding {
                     [&](const std::string& name) { return !of_loops_.contains(name); });
     for (Names done; !next.empty();) {
       for (const auto& [name, denied] : wanted_) {
-        if (next.contains(name)) TF_RETURN_IF_ERROR(ToFunction(name, denied));
+        if (next.contains(name)) ToFunction(name, denied);
       }
       done.insert(next.begin(), next.end());
       next = OfLoops(done);
@@ -79,15 +80,37 @@ class Adding {
     return Selection({entries.begin(), entries.end()});
   }
 
-  absl::Status ToFunction(const std::string& name, const Names& denied) {
+  // A graph with regions; null if there are none.
+  absl::StatusOr<std::unique_ptr<Graph>> Changed(const FunctionDef& function, const Names& denied,
+                                                 const Graph& graph) {
+    // A copy ends the process if an op is unknown.
+    const tensorflow::OpDef* known = nullptr;
+    for (const Node* node : graph.op_nodes()) {
+      TF_RETURN_IF_ERROR(graph.flib_def().LookUpOpDef(node->type_string(), &known));
+    }
+    auto copy = std::make_unique<Graph>(graph.flib_def());
+    copy->Copy(graph);
+    TF_ASSIGN_OR_RETURN(const int regions,
+                        AddRegions(function, SelectionOf(denied), joining_, &library_, copy.get()));
+    count_ += regions;
+    if (regions == 0) copy.reset();
+    return copy;
+  }
+
+  void ToFunction(const std::string& name, const Names& denied) {
     auto record = library_.FindRecord(name);
-    if (record == nullptr) return absl::OkStatus();
-    TF_ASSIGN_OR_RETURN(FunctionWithRegions made,
-                        WithRegions(record->fdef(), &library_, SelectionOf(denied), joining_));
-    if (made.regions == 0) return absl::OkStatus();
-    changed_[name] = std::move(made.function);
-    count_ += made.regions;
-    return absl::OkStatus();
+    if (record == nullptr) return;
+    auto made = WithRegions(record->fdef(), &library_, SelectionOf(denied), joining_);
+    if (!made.ok()) return Keep(name, made.status());
+    if (made->regions == 0) return;
+    changed_[name] = std::move(made->function);
+    count_ += made->regions;
+  }
+
+  static void Keep(const std::string& function, const absl::Status& why) {
+    Count(GlobalStats().invalid_graphs);
+    LOG(WARNING) << "Composite: function " << function
+                 << " runs without regions, with which it would not be valid: " << why.message();
   }
 
   // The functions that loops of the graph and of these functions run, as they are by now.
@@ -120,10 +143,10 @@ class Adding {
 
 absl::StatusOr<int64_t> FormRegions(const DeniedOf& wanted, const Joining& joining,
                                     const FunctionDef* function, FunctionLibraryDefinition* library,
-                                    Graph* graph) {
+                                    std::unique_ptr<Graph>* graph) {
   Adding adding(wanted, joining, library);
   const auto own = function == nullptr ? wanted.end() : wanted.find(function->signature().name());
-  if (own != wanted.end()) TF_RETURN_IF_ERROR(adding.ToGraph(*function, own->second, graph));
+  if (own != wanted.end()) adding.ToGraph(*function, own->second, graph);
   TF_RETURN_IF_ERROR(adding.ToFunctions());
   return adding.count();
 }

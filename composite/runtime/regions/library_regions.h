@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
@@ -20,11 +21,12 @@ namespace composite {
 using DeniedOf = std::map<std::string, absl::flat_hash_set<std::string>>;
 
 // Adds regions to the functions of `library` that `wanted` names, and to the graph of `function` if
-// it is one of them; null for a graph that is no function's. How many there are.
+// it is one of them, in whose place another graph then is; null for a graph that is no function's.
+// How many there are. What could not be run with regions stays as it is, and is counted and logged.
 absl::StatusOr<int64_t> FormRegions(const DeniedOf& wanted, const Joining& joining,
                                     const tensorflow::FunctionDef* function,
                                     tensorflow::FunctionLibraryDefinition* library,
-                                    tensorflow::Graph* graph);
+                                    std::unique_ptr<tensorflow::Graph>* graph);
 
 }  // namespace composite
 

@@ -36,9 +36,9 @@ void RegionCounts::NoteKernel(const Choice& choice) {
   Count(saved_ns_, static_cast<int64_t>(1000 * SavedUs(choice.kernel->record, choice.values)));
 }
 
-void RegionCounts::NoteExpansion(Why why, absl::FunctionRef<std::string()> sentence) {
+void RegionCounts::NoteExpansion(Why why, bool asked, absl::FunctionRef<std::string()> sentence) {
   Count(expansion_);
-  const int code = static_cast<int>(why);
+  const int code = 2 * static_cast<int>(why) + (asked ? 1 : 0);
   if (last_why_.exchange(code, std::memory_order_relaxed) == code) return;
   std::string text = sentence();
   absl::MutexLock lock(&mu_);

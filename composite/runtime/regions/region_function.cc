@@ -34,9 +34,7 @@ bool IsShape(const Node& node) { return node.type_string() == "Shape"; }
 
 using Inside = absl::flat_hash_set<const Node*>;
 
-// `inside`: a set or a map of nodes.
-template <typename Nodes>
-bool IsReadOutside(const Value& value, const Nodes& inside) {
+bool IsReadOutside(const Value& value, const Inside& inside) {
   return absl::c_any_of(value.first->out_edges(), [&](const Edge* edge) {
     return edge->src_output() == value.second && !inside.contains(edge->dst());
   });
@@ -61,6 +59,7 @@ class Copy {
  public:
   Copy(const std::vector<Node*>& nodes, const std::vector<Node*>& views, const RegionLoops& loops)
       : loops_(loops),
+        members_(nodes.begin(), nodes.end()),
         views_(views.begin(), views.end()),
         graph_(std::make_unique<Graph>(tensorflow::OpRegistry::Global())) {
     for (const Node* node : nodes) inside_[node] = nullptr;
@@ -101,10 +100,11 @@ class Copy {
     return absl::OkStatus();
   }
 
-  // A result for each output of a node that is read outside.
+  // A result for each output of a member that is read outside: also by a node that the region has
+  // a copy of, which stays where it is.
   absl::Status AddResults(Node* node) {
     for (int i = 0; i < node->num_outputs(); ++i) {
-      if (IsReadOutside({node, i}, inside_)) TF_RETURN_IF_ERROR(AddResult({node, i}));
+      if (IsReadOutside({node, i}, members_)) TF_RETURN_IF_ERROR(AddResult({node, i}));
     }
     return absl::OkStatus();
   }
@@ -206,9 +206,11 @@ class Copy {
   }
 
   const RegionLoops& loops_;
-  const Inside views_;  // that stay outside
+  const Inside members_;  // whose place the region takes
+  const Inside views_;    // that stay outside
   std::unique_ptr<Graph> graph_;
-  absl::flat_hash_map<const Node*, Node*> inside_;                  // null: not yet copied
+  // Members and copied nodes; null: not yet copied.
+  absl::flat_hash_map<const Node*, Node*> inside_;
   absl::flat_hash_map<std::pair<Value, bool>, Node*> argument_of_;  // by whether it is a variable
   std::map<std::string, FunctionDef> functions_;                    // that loops run
   std::vector<Argument> arguments_;

@@ -13,7 +13,7 @@
 
 namespace composite {
 
-// Of one op, shared by its groups. The table's mutex guards whatever changes it.
+// Of one op or one region, shared by its groups. The table's mutex guards whatever changes it.
 class RequestBudget {
  public:
   static constexpr int64_t kFree = 64;

@@ -12,6 +12,13 @@ void AskedKernels::Enqueue() const {
   }
 }
 
+const KernelGroup* NodeCall::GroupToAsk(const Decision& decision) const {
+  for (size_t i = 0; decision.asks >> i != 0; ++i) {
+    if ((decision.asks >> i & 1) != 0) return binding_.views[i]->group();
+  }
+  return nullptr;
+}
+
 void NodeCall::Note(const Decision& decision, Route ran) {
   const Choice& choice = decision.choice;
   if (choice.kernel != nullptr || choice.slower != nullptr) {
@@ -22,8 +29,14 @@ void NodeCall::Note(const Decision& decision, Route ran) {
   }
   if (binding_.counts == nullptr) return;
   if (ran == Route::kKernel) return binding_.counts->NoteKernel(choice);
-  binding_.counts->NoteExpansion(decision.why, [&]() -> std::string {
+  const KernelGroup* group = GroupToAsk(decision);
+  const bool asks = group != nullptr && group->calls_to_come() <= 1;
+  binding_.counts->NoteExpansion(decision.why, asks, [&]() -> std::string {
     if (decision.route == Route::kKernel) return "the kernel of the call could not be used";
+    if (decision.why == Why::kFirstCall && group != nullptr) {
+      const std::string later = KernelTable::Global().WhyLater(*binding_.version, *group);
+      return later.empty() ? "no kernel covered the call, which has asked for one" : later;
+    }
     return Sentence(decision, *binding_.version, node_.CallerAs(*binding_.version));
   });
 }

@@ -69,6 +69,8 @@ class NodeCall {
 
  private:
   absl::Status Await(const Decision& decision);
+  // The first group that the call asks for a kernel; null if there is none.
+  const KernelGroup* GroupToAsk(const Decision& decision) const;
 
   const CompositeNode& node_;
   const CompositeNode::Binding& binding_;

@@ -238,7 +238,7 @@ absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOption
   TF_ASSIGN_OR_RETURN(const int64_t count,
                       FormRegions(FunctionsWithRegions(*options.flib_def, function),
                                   {may_join, AreHostCpus(devices)}, function, options.flib_def,
-                                  options.graph->get()));
+                                  options.graph));
   Count(GlobalStats().regions, count);
   return count;
 }
@@ -252,6 +252,7 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
     const Devices devices{options.device_set, options.default_function_device};
     const PreparedUnder choices(options.function_def);
     TF_ASSIGN_OR_RETURN(const int64_t regions, AddRegions(options, devices));
+    graph = options.graph->get();
     TF_RETURN_IF_ERROR(
         LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));
     // The first regions of a process may all be in the library, where nothing has learned them.

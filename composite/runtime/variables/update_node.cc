@@ -20,6 +20,13 @@ bool IsOf(const Node& node, const Edge* variable) {
          edge->src() == variable->src() && edge->src_output() == variable->src_output();
 }
 
+void MoveEdge(const Edge* edge, const Value& from, tensorflow::Graph* graph) {
+  Node* const reader = edge->dst();
+  const int input = edge->dst_input();
+  graph->RemoveEdge(edge);
+  graph->AddEdge(from.first, from.second, reader, input);
+}
+
 tensorflow::NodeBuilder Like(const Node& node, absl::string_view name, const char* op) {
   tensorflow::NodeBuilder builder(name, op);
   builder.Device(node.requested_device());

@@ -29,6 +29,10 @@ bool IsOf(const tensorflow::Node& node, const tensorflow::Edge* variable);
 // The nodes that it waits for by control edges.
 std::vector<tensorflow::Node*> WaitsFor(const tensorflow::Node& node);
 
+// Has an edge come from another value. Not Graph::UpdateEdge, which writes to an input of the
+// reader's NodeDef: one whose edges were added by themselves has none.
+void MoveEdge(const tensorflow::Edge* edge, const Value& from, tensorflow::Graph* graph);
+
 // A node on the device that another one asks for.
 tensorflow::NodeBuilder Like(const tensorflow::Node& node, absl::string_view name, const char* op);
 

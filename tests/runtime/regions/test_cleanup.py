@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from composite.binding import settings as options
-from tests.runtime.regions.test_form_regions import assert_close, with_regions
+from tests.runtime.regions.test_form_regions import assert_close, with_regions, without
 from tests.runtime.regions.test_partition import (
     FLOATS,
     calls,
@@ -91,6 +91,34 @@ def test_a_region_has_the_shapes_of_what_it_is_given() -> None:
     assert ops(region)["Shape"] == 2
     assert not ops(function)["ShapeN"] + ops(region)["ShapeN"]
     assert not any(x.type == tf.int32.as_datatype_enum for x in region.signature.input_arg)
+
+
+def test_who_read_a_shape_in_a_loop_reads_its_own() -> None:
+    """As in the gradient of a concatenation: nodes outside of regions read what ShapeN gave."""
+
+    def body(x: Any) -> Any:
+        def trip(i: Any, x: Any) -> Any:
+            one, other = tf.shape_n([tf.exp(x) * 2.0, x])
+            sizes = tf.math.invert_permutation(tf.range(one[0])) + other[0]
+            return i + 1, tf.tanh(x) * 2.0 + tf.cast(sizes[:1], tf.float32)
+
+        return tf.while_loop(lambda i, _: i < 3, trip, [0, x])[1]
+
+    x = tf.ones([4, 4])
+    found, count = with_regions(body, x)
+    assert count
+    assert_close(found, without(body, x))
+
+
+def test_a_shape_that_callers_wait_for_has_its_tensors() -> None:
+    def body(x: Any) -> Any:
+        tf.raw_ops.ShapeN(input=[tf.exp(x) * 2.0, x], name="shapes")
+        return tf.exp(x) * 2.0
+
+    library = library_of(traced(body, [FLOATS]))
+    library.function[0].signature.control_output.append("shapes")
+    library.function[0].control_ret["shapes"] = "shapes"
+    assert ops(regions_of(library)[0])["ShapeN"] == 1
 
 
 def test_a_shape_is_copied_to_who_has_the_tensor() -> None:

@@ -1,0 +1,21 @@
+/* What the tests of the runtime ask of it; nothing else calls these. The rules are c_api.h's. */
+#ifndef COMPOSITE_RUNTIME_API_TEST_C_API_H_
+#define COMPOSITE_RUNTIME_API_TEST_C_API_H_
+
+#include "composite/runtime/c_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NodeDef attr how (s): "input", "dtype", "cycle", "function" -> empty: from now on the graph pass
+ * breaks each graph of the calling thread that gets regions, see regions/broken_graph.h; "": none.
+ */
+COMPOSITE_EXPORT int composite_test_break_regions(const char* request, size_t size,
+                                                  composite_buffer* reply);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* COMPOSITE_RUNTIME_API_TEST_C_API_H_ */

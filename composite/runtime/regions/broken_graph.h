@@ -1,0 +1,27 @@
+// Graphs that are broken on purpose, for tests of what becomes of one that the pass would break.
+#ifndef COMPOSITE_RUNTIME_REGIONS_BROKEN_GRAPH_H_
+#define COMPOSITE_RUNTIME_REGIONS_BROKEN_GRAPH_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace composite {
+
+enum class Breaking { kNothing, kInput, kDtype, kCycle, kFunction };
+
+// Of "input", "dtype", "cycle", "function" and "", which is kNothing. InvalidArgument for anything
+// else.
+absl::StatusOr<Breaking> ParseBreaking(absl::string_view value);
+
+// What the calling thread does to each graph behind its regions.
+Breaking& ThreadBreaking();
+
+// Breaks the first call of a region: it loses an input, is given one of another dtype, waits for
+// itself, or names no function. Nothing for a graph without regions.
+absl::Status Break(Breaking how, tensorflow::Graph* graph);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_REGIONS_BROKEN_GRAPH_H_
