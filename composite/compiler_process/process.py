@@ -26,7 +26,11 @@ from composite.compiler_process.messages import Message
 
 _START = 60.0  # seconds until the process must have said who it is
 _LOOK = 0.05  # seconds between two looks whether the client still wants its answer
+_GRACE = 5.0  # seconds that a process has, after its limit, to end itself and say where it was
 _LAST_WORDS = 400  # bytes
+_WHERE = 1200  # bytes: a signal, and the innermost frames
+_FATAL = b"Fatal Python error: "  # what a process says of a signal that ends it,
+_TIMEOUT = b"Timeout ("  # and of its limit: faulthandler's words
 
 # -I and -S: neither the working folder nor the environment has a part in what is imported; modules
 # are found where this process finds them. -B: it writes nothing there.
@@ -91,11 +95,29 @@ class Process:
         return descriptor
 
     def last_words(self) -> str:
-        """The end of what was printed for the task in hand, after a colon, in one line; or ""."""
-        size = os.fstat(self._log).st_size
-        text = os.pread(self._log, _LAST_WORDS, max(size - _LAST_WORDS, 0))
+        """The end of what was printed for the task in hand, after a colon, in one line; or "".
+
+        Of a stack its beginning: the signal, and where it came.
+        """
+        text = os.pread(self._log, os.fstat(self._log).st_size, 0)
+        fatal = text.rfind(_FATAL)
+        if fatal >= 0:
+            before, text = text[:fatal][-_LAST_WORDS:], text[fatal + len(_FATAL) :][:_WHERE]
+            text += b" after: " + before if before.strip() else b""
+        else:
+            text = text[-_LAST_WORDS:]
         words = " ".join(text.decode(errors="replace").split())
         return f": {words}" if words else ""
+
+    def _how_it_ended(self) -> str:
+        """Why there is no answer to a task from a process that has ended."""
+        text = os.pread(self._log, os.fstat(self._log).st_size, 0)
+        timeout = text.rfind(_TIMEOUT)
+        if timeout >= 0:
+            where = " ".join(text[timeout:][:_WHERE].decode(errors="replace").split())
+            return f"it gave no answer in {self._limit:g} s: {where}"
+        words = self.last_words()
+        return f"it ended{words or ' without a word, as one does that is killed (SIGKILL)'}"
 
     def kill(self) -> None:
         """End it, whatever it does, a stopped one too."""
@@ -132,10 +154,9 @@ class Process:
             if conversation.answer is not None:
                 return conversation.answer
             if has_ended or not is_open:
-                words = self.last_words()
-                raise Gone(f"it ended{words}", was_at_it=conversation.is_taken_up)
+                raise Gone(self._how_it_ended(), was_at_it=conversation.is_taken_up)
             if conversation.is_taken_up and not was_at_it:
-                end = time.monotonic() + self._limit
+                end = time.monotonic() + self._limit + _GRACE
             if time.monotonic() > end:
                 if not conversation.is_taken_up and self._seconds_used() > used:
                     # It is at the tasks of others.

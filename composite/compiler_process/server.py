@@ -7,6 +7,8 @@ ended: see `process`.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import functools
 import os
 import signal
 import socket
@@ -23,8 +25,8 @@ _EXPENDABLE = 500  # of 1000: where memory is short, this process goes before th
 def serve(rendezvous: socket.socket, limit: float) -> None:
     """Serve each conversation that comes, until all clients have closed their ends.
 
-    A task that takes longer than `limit` seconds ends the process: nobody else might, when its
-    client is gone. So does one that raised what it should not have, once that is said: modules may
+    A task that takes longer than `limit` seconds ends the process, which then says where it was:
+    nobody else might end it, when its client is gone. So does one that raised what it should not have, once that is said: modules may
     be half imported then, and the next task is not to suffer from it.
     """
     _prepare()
@@ -48,11 +50,12 @@ def _converse(conversation: socket.socket, limit: float) -> bool:
         return True
     os.ftruncate(2, 0)  # what was printed belongs to the task in hand
     os.lseek(2, 0, os.SEEK_SET)
-    signal.setitimer(signal.ITIMER_REAL, limit)  # whose default is to end the process
+    faulthandler.dump_traceback_later(limit, exit=True, file=2)
     try:
+        _load_compiler()
         answer = service.answer(task)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
     with contextlib.suppress(OSError):
         conversation.sendall(answer.encoded())
     return not tasks.is_unforeseen(answer)
@@ -60,10 +63,31 @@ def _converse(conversation: socket.socket, limit: float) -> bool:
 
 def _prepare() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is said to the user's process
+    _watch_signals()
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     with contextlib.suppress(OSError):  # not every container lets us
         Path("/proc/self/oom_score_adj").write_text(str(_EXPENDABLE), encoding="ascii")
+
+
+@functools.cache
+def _load_compiler() -> None:
+    """Import TVM, with Python's handlers of signals in place of the one that it installs.
+
+    TVM's allocates memory: after a fault inside of the allocator it waits for ever.
+    """
+    with contextlib.suppress(Exception):  # the task raises it again, and is told
+        import tvm_ffi  # noqa: F401 - this library installs it
+    _watch_signals()
+    with contextlib.suppress(Exception):
+        import tvm  # noqa: F401
+
+
+def _watch_signals() -> None:
+    """Have a signal that ends the process say its name, and where it came."""
+    faulthandler.disable()
+    signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # which faulthandler calls after its own words
+    faulthandler.enable(2, all_threads=False)
 
 
 def _say_hello(rendezvous: socket.socket) -> None:

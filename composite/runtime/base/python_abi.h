@@ -5,6 +5,9 @@
 #ifndef COMPOSITE_RUNTIME_BASE_PYTHON_ABI_H_
 #define COMPOSITE_RUNTIME_BASE_PYTHON_ABI_H_
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -107,6 +110,19 @@ constexpr int kBufferStrides = 0x18;  // PyBUF_STRIDES, with PyBUF_ND
 constexpr int kBufferFormat = 0x4;    // PyBUF_FORMAT
 constexpr int kEqual = 2;             // Py_EQ
 
+// Calls a function of Python's that may wait for the GIL. While the interpreter ends, CPython up to
+// 3.13 ends a daemon thread there by unwinding its stack: destructors would run without the GIL,
+// and one that waits for it itself would abort the process. Such a thread stays here instead, as it
+// does in CPython from 3.14 on, and ends with the process.
+template <typename Function, typename... Args>
+auto InPython(Function function, Args... args) {
+  try {
+    return function(args...);
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
 // Owns a reference; null where Python has raised.
 class Object {
  public:
@@ -134,7 +150,7 @@ class Object {
 
  private:
   void Reset(PyObject* stolen) {
-    if (object_ != nullptr) Py_DecRef(object_);
+    if (object_ != nullptr) InPython(Py_DecRef, object_);
     object_ = stolen;
   }
   PyObject* object_ = nullptr;

@@ -18,7 +18,7 @@ bool Arguments::Add(PyObject* given) {
 
 bool Arguments::AddSequence(PyObject* given, char mark) {
   // A copy, since a conversion may run what changes a list.
-  const Object items(PySequence_Tuple(given));
+  const Object items(InPython(PySequence_Tuple, given));
   if (!items || Py_EnterRecursiveCall(" in arguments of a function") != 0) return false;
   const Py_ssize_t size = PyTuple_Size(items.get());
   Append(mark, static_cast<int64_t>(size));
@@ -38,14 +38,14 @@ bool Arguments::AddDict(PyObject* given) {
     if (type.get() != &PyUnicode_Type) return false;
   }
   // The order in which a trace takes the values.
-  if (PyList_Sort(names.get()) != 0) return false;
+  if (InPython(PyList_Sort, names.get()) != 0) return false;
   const Object values(PyTuple_New(size));
   if (!values) return false;
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* const name = PyList_GetItem(names.get(), i);
     Py_ssize_t bytes = 0;
     const char* const text = PyUnicode_AsUTF8AndSize(name, &bytes);
-    PyObject* const value = PyDict_GetItemWithError(given, name);
+    PyObject* const value = InPython(PyDict_GetItemWithError, given, name);
     if (text == nullptr || value == nullptr) return false;
     Append('k', static_cast<int64_t>(bytes));
     Append(text, static_cast<size_t>(bytes));
@@ -57,7 +57,7 @@ bool Arguments::AddDict(PyObject* given) {
 bool Arguments::AddTensor(Object object) {
   const tensorflow::Tensor* tensor = TensorIn(object.get());
   if (tensor == nullptr) {
-    object = Object(PyObject_CallFunctionObjArgs(convert_, object.get(), nullptr));
+    object = Object(InPython(PyObject_CallFunctionObjArgs, convert_, object.get(), nullptr));
     if (!object) return false;
     tensor = TensorIn(object.get());
   }

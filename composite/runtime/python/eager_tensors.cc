@@ -37,8 +37,8 @@ absl::Status Find(void* library, const char* mangled, Function** function) {
 
 // Whether an attribute is there and true in Python's sense; -1 with Python's error set.
 int IsTrue(PyObject* object, PyObject* name) {
-  const Object value(PyObject_GetAttr(object, name));
-  return value ? PyObject_IsTrue(value.get()) : -1;
+  const Object value(InPython(PyObject_GetAttr, object, name));
+  return value ? InPython(PyObject_IsTrue, value.get()) : -1;
 }
 
 }  // namespace
@@ -85,7 +85,8 @@ const tensorflow::Tensor* TensorIn(PyObject* object) {
 Object EagerTensorOf(tensorflow::Tensor tensor, tensorflow::EagerContext* context) {
   auto* const handle = tensorflow::TensorHandle::CreateLocalHandle(std::move(tensor), /*d=*/nullptr,
                                                                    /*op_device=*/nullptr, context);
-  return Object(functions.EagerTensorFromHandle(tensorflow::wrap(handle), /*is_packed=*/false));
+  return Object(
+      InPython(functions.EagerTensorFromHandle, tensorflow::wrap(handle), /*is_packed=*/false));
 }
 
 Object CapsuleWhereOpsOnlyRun(PyObject* context, PyObject* here) {
@@ -101,7 +102,7 @@ Object CapsuleWhereOpsOnlyRun(PyObject* context, PyObject* here) {
   for (PyObject* name : of_thread) {
     if (IsTrue(here, name) != 0) return Object();
   }
-  Object capsule(PyObject_GetAttr(context, handle));
+  Object capsule(InPython(PyObject_GetAttr, context, handle));
   // A context that has run nothing has none yet.
   if (!capsule || capsule.get() == &_Py_NoneStruct) return Object();
   tensorflow::EagerContext* const eager = EagerContextIn(capsule.get());
@@ -110,17 +111,17 @@ Object CapsuleWhereOpsOnlyRun(PyObject* context, PyObject* here) {
 }
 
 bool IsRecorded() {
-  const Object is_empty(functions.TFE_Py_TapeSetIsEmpty());
+  const Object is_empty(InPython(functions.TFE_Py_TapeSetIsEmpty));
   return is_empty && is_empty.get() != &_Py_TrueStruct;
 }
 
 bool Record(PyObject* here, PyObject* op_name, PyObject* inputs, PyObject* attrs,
             PyObject* results) {
   static PyObject* const scope_name = PyUnicode_InternFromString("scope_name");
-  const Object scope(PyObject_GetAttr(here, scope_name));
+  const Object scope(InPython(PyObject_GetAttr, here, scope_name));
   if (!scope) return false;
   const Object recorded(
-      functions.TFE_Py_RecordGradient(op_name, inputs, attrs, results, scope.get()));
+      InPython(functions.TFE_Py_RecordGradient, op_name, inputs, attrs, results, scope.get()));
   return static_cast<bool>(recorded);
 }
 

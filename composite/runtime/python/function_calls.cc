@@ -28,7 +28,8 @@ struct FunctionCalls {
 Object ResultOf(std::vector<Object> results, PyObject* pack) {
   if (pack == &_Py_NoneStruct) return std::move(results.front());
   const Object list = ListOf(std::move(results));
-  return list ? Object(PyObject_CallFunctionObjArgs(pack, list.get(), nullptr)) : Object();
+  return list ? Object(InPython(PyObject_CallFunctionObjArgs, pack, list.get(), nullptr))
+              : Object();
 }
 
 bool AddAll(PyObject* tuple, Arguments* arguments) {

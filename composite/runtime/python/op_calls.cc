@@ -41,7 +41,7 @@ bool AreSame(PyObject* one, PyObject* other) {
     const double values[] = {PyFloat_AsDouble(one), PyFloat_AsDouble(other)};
     return std::memcmp(&values[0], &values[1], sizeof(double)) == 0;
   }
-  const int equal = PyObject_RichCompareBool(one, other, kEqual);
+  const int equal = InPython(PyObject_RichCompareBool, one, other, kEqual);
   if (equal < 0) PyErr_Clear();
   return equal == 1;
 }
@@ -70,7 +70,8 @@ Object Fail(const OpEntry& entry, const absl::Status& status) {
   const Object code(PyLong_FromLongLong(static_cast<int>(status.code())));
   const Object message(PyUnicode_FromString(std::string(status.message()).c_str()));
   if (!code || !message) return Object();
-  return Object(PyObject_CallFunctionObjArgs(entry.fail.get(), code.get(), message.get(), nullptr));
+  return Object(
+      InPython(PyObject_CallFunctionObjArgs, entry.fail.get(), code.get(), message.get(), nullptr));
 }
 
 // `inputs`: the objects of `tensors`.
@@ -88,7 +89,7 @@ Object Run(const OpCalls& calls, const OpEntry& entry, const Tensors& tensors,
     }
   }
   if (PyErr_Occurred() != nullptr) return Object();
-  if (PyList_Size(results.get()) != 1) return Object(PySequence_Tuple(results.get()));
+  if (PyList_Size(results.get()) != 1) return Object(InPython(PySequence_Tuple, results.get()));
   return Object::Borrowed(PyList_GetItem(results.get(), 0));
 }
 

@@ -13,7 +13,7 @@ namespace {
 class WithoutGil {
  public:
   WithoutGil() : thread_(PyEval_SaveThread()) {}
-  ~WithoutGil() { PyEval_RestoreThread(thread_); }
+  ~WithoutGil() { InPython(PyEval_RestoreThread, thread_); }
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 

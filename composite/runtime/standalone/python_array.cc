@@ -59,12 +59,12 @@ void FreeCapsule(PyObject* capsule) {
 }  // namespace
 
 HeldArray::~HeldArray() {
-  if (has_buffer_) PyBuffer_Release(&buffer_);
+  if (has_buffer_) InPython(PyBuffer_Release, &buffer_);
 }
 
 bool HeldArray::HoldBuffer(PyObject* array, bool writable) {
   const int flags = kBufferStrides | kBufferFormat | (writable ? kBufferWritable : 0);
-  if (PyObject_GetBuffer(array, &buffer_, flags) != 0) return false;
+  if (InPython(PyObject_GetBuffer, array, &buffer_, flags) != 0) return false;
   has_buffer_ = true;
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "dims are 64 bits");
   tensor_ = {buffer_.buf,

@@ -72,7 +72,7 @@ class Call {
     if (ok) {
       void* thread = PyEval_SaveThread();
       ok = function_.Run(choice_, inputs.data(), outputs.data(), &failure);
-      PyEval_RestoreThread(thread);
+      InPython(PyEval_RestoreThread, thread);
     }
     if (ok) return Results();
     Raise(failure);
@@ -83,11 +83,11 @@ class Call {
   bool HoldInput(size_t i) {
     PyObject* arg = args_[i];
     const Object type(PyObject_Type(arg));
-    if (type.get() != hooks.ndarray && PyObject_IsInstance(arg, hooks.ndarray) == 0) {
-      const Object dlpack(PyObject_GetAttrString(arg, "__dlpack__"));
+    if (type.get() != hooks.ndarray && InPython(PyObject_IsInstance, arg, hooks.ndarray) == 0) {
+      const Object dlpack(InPython(PyObject_GetAttrString, arg, "__dlpack__"));
       if (dlpack) {
         if (kind_ == nullptr) kind_ = arg;
-        return inputs_[i].HoldCapsule(Object(PyObject_CallNoArgs(dlpack.get())));
+        return inputs_[i].HoldCapsule(Object(InPython(PyObject_CallNoArgs, dlpack.get())));
       }
       PyErr_Clear();
     }
@@ -104,7 +104,7 @@ class Call {
   static bool HoldBits(PyObject* array, bool writable, HeldArray* held) {
     if (held->HoldBuffer(array, writable)) return true;
     PyErr_Clear();
-    const Object bits(PyObject_CallFunctionObjArgs(hooks.bits, array, nullptr));
+    const Object bits(InPython(PyObject_CallFunctionObjArgs, hooks.bits, array, nullptr));
     if (!bits || PyTuple_Size(bits.get()) != 2) return false;
     const long long key = PyLong_AsLongLong(PyTuple_GetItem(bits.get(), 1));
     if (!held->HoldBuffer(PyTuple_GetItem(bits.get(), 0), writable)) return false;
@@ -127,10 +127,10 @@ class Call {
     }
     const Object key(PyLong_FromLongLong(dtype));
     if (!key) return false;
-    const Object type(PyObject_GetItem(hooks.dtypes, key.get()));
+    const Object type(InPython(PyObject_GetItem, hooks.dtypes, key.get()));
     if (!type) return false;
     results_.emplace_back(
-        PyObject_CallFunctionObjArgs(hooks.empty, shape.get(), type.get(), nullptr));
+        InPython(PyObject_CallFunctionObjArgs, hooks.empty, shape.get(), type.get(), nullptr));
     if (!results_.back() || !HoldBits(results_.back().get(), true, &outputs_[i])) return false;
     *tensor = outputs_[i].tensor();
     return true;
@@ -139,7 +139,8 @@ class Call {
   Object Results() {
     if (kind_ != nullptr) {
       for (Object& result : results_) {
-        result = Object(PyObject_CallFunctionObjArgs(hooks.wrap, kind_, result.get(), nullptr));
+        result = Object(
+            InPython(PyObject_CallFunctionObjArgs, hooks.wrap, kind_, result.get(), nullptr));
         if (!result) return Object();
       }
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -136,6 +137,46 @@ def test_one_that_is_killed_at_a_task_costs_that(compiler: Client, task: Tasks) 
         compiler.perform(task(name="k"))
     killer.join()
     assert compiler.perform(task(name="k")).kernel
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(signal.SIGSEGV, "Segmentation fault"), (signal.SIGABRT, "Aborted")]
+)
+@pytest.mark.parametrize("module", ["libtvm_ffi", "libtvm_compiler"])
+def test_one_that_a_signal_ends_says_which_and_where(
+    compiler: Client, task: Tasks, number: int, name: str, module: str
+) -> None:
+    """At once: TVM's own handler may wait for a lock that the interrupted code holds."""
+
+    def kill() -> None:
+        _await(lambda: compiler.number is not None)
+        maps = Path(f"/proc/{_number(compiler)}/maps")
+        _await(lambda: module in maps.read_text(encoding="utf-8"))
+        time.sleep(0.2)
+        os.kill(_number(compiler), number)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    begin = time.monotonic()
+    # Nothing else keeps the process at a task for long enough.
+    with pytest.raises(CompilerGone) as raised:
+        while True:
+            compiler.perform(task(name="k"))
+    killer.join()
+    assert time.monotonic() - begin < 60
+    said = str(raised.value)
+    assert re.search(rf"it ended: {name} Stack \(most recent call first\): File ", said), said
+    assert "in _converse" in said or len(said) > 1000  # its beginning, not its end
+
+
+def test_one_that_is_too_slow_says_where_it_was(task: Tasks) -> None:
+    compiler = Client(limit=0.05)  # TVM's import takes longer
+    with pytest.raises(CompilerGone) as raised:
+        compiler.perform(task())
+    said = str(raised.value)
+    assert re.search(r"no answer in 0\.05 s: Timeout .* \(most recent call first\): File ", said), (
+        said
+    )
 
 
 def test_one_that_is_stopped_is_killed(compiler: Client, task: Tasks) -> None:
