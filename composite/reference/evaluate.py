@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from composite.compiler import op_traits
@@ -19,6 +20,7 @@ from composite.ops import call, functions
 
 _PRODUCTS = ("contraction", "einsum")  # families of ops
 _EXP_MINUS_ONE = ("Elu", "Selu")  # TensorFlow rounds e^x, of which 1 is then taken off
+_SATURATING = (tf.int8, tf.int16, tf.uint8, tf.uint16)
 
 
 class Step(NamedTuple):
@@ -143,6 +145,8 @@ class _Evaluation:
         if factor is not None and op_traits.of(node.op).family in _PRODUCTS:
             inputs = [factor(x) if x.dtype == tf.float32 else x for x in inputs]
         results = call.eager_node(node, inputs)
+        if node.op == "Cast":
+            return [_saturated(inputs[0], results[0])]
         if rounded is None or node.op == "Const" or op_traits.of(node.op).moves_data:
             return results
         if node.op in _EXP_MINUS_ONE:
@@ -167,6 +171,22 @@ class _Evaluation:
         if name not in self._bodies:
             self._bodies[name] = functions.body_of(self._library[name], self._library)
         return self.graph(self._bodies[name], inputs)
+
+
+def _saturated(x: Any, cast: Any) -> Any:
+    """What a cast gives, but where a float does not fit an integer of 8 or 16 bits.
+
+    There TensorFlow's result is another one in the vectors of its loop and behind the last of them:
+    this is that of the vectors, for all elements, as kernels have it.
+    """
+    if not x.dtype.is_floating or cast.dtype not in _SATURATING:
+        return cast
+    info, wide = np.iinfo(cast.dtype.as_numpy_dtype), x.numpy().astype(np.float64)
+    fits = (np.trunc(wide) >= info.min) & (np.trunc(wide) <= info.max)
+    if fits.all():
+        return cast
+    limit = np.where((wide > info.max) & (wide < 2.0**31), info.max, info.min)
+    return tf.constant(np.where(fits, cast.numpy(), limit.astype(info.dtype)))
 
 
 def _node(reference: str) -> str:

@@ -27,6 +27,7 @@ Array = np.ndarray[Any, Any]
 _ROUNDINGS, _NARROW_ROUNDINGS = 64, 2
 _OF_OWN, _NARROW_OF_OWN = 8, 2
 _NARROW = 2  # bytes
+_DIGITS, _NARROW_DIGITS = 2**-6, 2**-2  # of |y|: where more is allowed, no digit is known
 _ROW = 16  # elements that a row has at least
 _MOST_OF_ROW = 0.75  # of a row, so that one element at a jump is not the measure of all others
 _TERMS = 4
@@ -37,8 +38,8 @@ class Verdict(NamedTuple):
     """How far a result is from the reference, and what is allowed where it is too far.
 
     Attributes:
-        error: The largest distance, as a part of the largest |y| of its row, or of what rounding
-            may do there if that is more: at most 1 of what is right.
+        error: The largest distance, as a part of the largest |y| of its row. Of a right result,
+            where rounding leaves digits of it: what is allowed is little of |y| there.
         allowed: There, in the same unit; of a wrong result, at the element that is furthest beyond
             what is allowed.
         at: The flat index of that element; None if the result is right.
@@ -95,9 +96,14 @@ def judge(found: Array, reference: Reference) -> Verdict:
             if not (distance > bound).any():
                 break
     if not (distance > bound).any():
-        units = np.maximum(scale, bound)
-        worst = int(np.argmax(distance / units))
-        return Verdict(float(distance[worst] / units[worst]), float(bound[worst] / units[worst]))
+        # Where the roundings of TensorFlow's own ops are as large as the result, no share of |y|
+        # says how right it is.
+        has_digits = bound <= (_NARROW_DIGITS if narrow else _DIGITS) * scale
+        if not has_digits.any():
+            return Verdict(0.0)
+        error = np.divide(distance, scale, out=np.zeros_like(distance), where=has_digits)
+        worst = int(np.argmax(error))
+        return Verdict(float(error[worst]), float(bound[worst] / scale[worst]))
     at = int(np.argmax(distance / bound))
     unit = scale[at] or 1.0
     return Verdict(float(distance[at] / unit), float(bound[at] / unit), at)

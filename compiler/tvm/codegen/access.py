@@ -86,7 +86,7 @@ class Access:
 
     def compute(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
         """Return an element that is computed here even if the tensor has a buffer."""
-        key = (tensor, *(_key(i) for i in at))
+        key = _key(tensor, at)
         if key not in self._memo:
             self._keep.append(tuple(at))
             self._memo[key] = self._evaluate(tensor, at)
@@ -94,7 +94,7 @@ class Access:
 
     def read(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
         """Return an element: loaded if it is stored, else computed."""
-        key = (tensor, *(_key(i) for i in at))
+        key = _key(tensor, at)
         if key in self._memo:
             return self._memo[key]
         storage = self._space.storage(tensor)
@@ -249,5 +249,12 @@ def _sizes(shape: Shape, dimensions: Sequence[int]) -> Shape:
     return tuple(shape[i] for i in dimensions)
 
 
-def _key(i: Index) -> Any:
+def _key(tensor: Tensor, at: Sequence[Index]) -> tuple[Any, ...]:
+    """Return what an element is remembered by: along a dimension of 1, any index is the first."""
+    return tensor, *(_mark(i, d) for i, d in zip(at, tensor.shape, strict=True))
+
+
+def _mark(i: Index, dim: Dim) -> int:
+    if dim == 1 and not isinstance(i, Lane):
+        return 0
     return i if isinstance(i, int) else id(i)

@@ -51,7 +51,7 @@ def _lower_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     _require(node, x, scale)
     dims.broadcast_shapes((dy.shape, x.shape), node.op)
     root = _inverse_root(node, variance)
-    offset_gradient = _sum(dy)
+    offset_gradient = _sum(_in(scale.dtype, dy))
     product = pointwise(
         "Product", lambda _, a, b, m: a * (b - m), (dy, x, mean), scale.dtype, cost=2
     )
@@ -81,6 +81,11 @@ def _count(x: Tensor) -> Tensor:
     """Return the number of elements of a channel, which may be a size."""
     count = np.asarray(dims.product(x.shape[:3]), dtype=object)
     return graph.constant(count, compute_dtype(x.dtype))
+
+
+def _in(dtype: str, x: Tensor) -> Tensor:
+    """Return a tensor, of a dtype that has none of its elements rounded, in that dtype."""
+    return x if x.dtype == dtype else pointwise("Cast", lambda _, v: v, (x,), dtype, cost=0)
 
 
 def _sum(x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ and vectors alike.
 
 from __future__ import annotations
 
+import numpy as np
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, lanes_of
@@ -158,6 +159,8 @@ def cast(block: Block, x: Expr, source: str, target: str) -> Expr:
     """Convert between compute dtypes as TF's Cast does; ``x`` holds a value of ``source``.
 
     Narrow floats are rounded where they are cast from or to, so that a cast means what it says.
+    What does not fit an integer of 8 or 16 bits becomes its largest or least, as in the vectors of
+    TensorFlow's loops.
     """
     if source == target:
         return x
@@ -168,10 +171,21 @@ def cast(block: Block, x: Expr, source: str, target: str) -> Expr:
     if target in ("float16", "bfloat16"):
         return round_to(block, convert(x, "float32"), target)
     if "float" in source and target in ("int8", "int16", "uint8", "uint16"):
-        # By way of int32, as TensorFlow's: all bits are of the machine's own conversion then, and
-        # none is left to LLVM where a number does not fit.
-        return convert(block.let(convert(x, "int32")), target)
+        return convert(block.let(convert(_inside(block, x, target), "int32")), target)
     return convert(x, target)
+
+
+def _inside(block: Block, x: Expr, target: str) -> Expr:
+    """Return floats as the nearest that fit an integer dtype of 8 or 16 bits.
+
+    TensorFlow converts by way of int32, whose least number takes the place of what does not fit
+    into that: a NaN, and all that is too large. LLVM leaves such a conversion open.
+    """
+    info = np.iinfo(target)
+    least, most, end = (like(float(one), x) for one in (info.min, info.max, 2**31))
+    x = block.let(x)
+    below = block.let(choose(x > most, choose(x >= end, least, most), x))
+    return block.let(choose(x > least, below, least))
 
 
 def _halves(block: Block, x: Expr) -> tuple[Expr, Expr]:

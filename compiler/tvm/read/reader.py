@@ -56,7 +56,17 @@ def read_function(
     minimums: dict[str, int] = {}
     values = [argument_of(t, i in sizes) for i, t in enumerate(parameters)]
     body = Body(functions, function, values, minimums)
-    return Function(parameters, tuple(body.outputs()), minimums, body.origins())
+    outputs = tuple(body.outputs())
+    _require_dtypes(function, outputs)
+    return Function(parameters, outputs, minimums, body.origins())
+
+
+def _require_dtypes(function: Any, outputs: Sequence[Tensor]) -> None:
+    """Raise where a lowering gave another dtype than its op: the kernel would refuse all calls."""
+    for arg, tensor in zip(function.signature.output_arg, outputs, strict=True):
+        if (wanted := dtype_name(arg.type, arg.name)) != tensor.dtype:
+            place = f"{function.signature.name}, result {function.ret[arg.name]}"
+            raise RuntimeError(f"{place}: lowered to {tensor.dtype}, and its dtype is {wanted}")
 
 
 def argument_of(parameter: Tensor, is_size: bool) -> Tensor:

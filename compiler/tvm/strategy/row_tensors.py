@@ -12,7 +12,7 @@ from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape, product
 from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.math import division
-from composite.compiler.tvm.plan.row_stages import Rows
+from composite.compiler.tvm.plan.row_stages import FLAT, VALUE, Rows
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.merge import dimension_groups
@@ -95,10 +95,12 @@ class _Rebuild:
         if isinstance(node, Reduce):
             return [(node.operand, False)]
         if isinstance(node, Reshape):
-            source = node.operand
-            if flat and source.shape == self._rows.outer + (1,) * len(self._rows.reduced):
+            # A value a row under its other shape. Any other reshape moves elements, even where its
+            # operand has a shape of the rows': [rows, 1, elements] of [rows, elements] is one.
+            source, value, alone = node.operand, self._rows.shape(VALUE), self._rows.shape(FLAT)
+            if flat and (tensor.shape, source.shape) == (alone, value):
                 return [(source, False)]
-            if not flat and source.shape == self._rows.outer:
+            if not flat and (tensor.shape, source.shape) == (value, alone):
                 return [(source, True)]
         return None
 

@@ -103,3 +103,20 @@ def test_no_digit_is_known_of_a_sum_on_the_way_to_which_the_ops_overflow(sums):
     assert verdict.at == (None if sums else 2 * 64 + 3)
     found[2, 4] = 5.0  # where they do not
     assert judge(found, Reference(exact, own, sums=True)).at == 2 * 64 + 4
+
+
+def test_the_error_is_a_part_of_what_has_digits():
+    """A result of rounding alone is compared, and is no measure of the others."""
+    exact = numbers(3, 64)
+    own = exact.astype(np.float32)
+    found = own.copy()
+    exact[2] = 1.0
+    own[2], found[2] = -1.0, -1.0
+    found[0, 7] += 4e-6
+    verdict = judge(found, Reference(exact, own))
+    assert verdict.at is None
+    size = np.abs(exact[0]).max()
+    assert verdict.error == pytest.approx(4e-6 / size, rel=0.1)
+    assert judge(found[2:], Reference(exact[2:], own[2:])).error == 0
+    found[2] = 40.0
+    assert judge(found, Reference(exact, own)).at is not None

@@ -53,6 +53,21 @@ def test_casts_of_floats(compiler: Any, source: Any, target: Any) -> None:
     compiler.compare(lambda x: tf.cast(x, target), inside)
 
 
+@pytest.mark.parametrize("target", [np.int8, np.int16, np.uint8, np.uint16])
+@pytest.mark.parametrize("source", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("count", [1, 64])
+def test_casts_of_floats_that_do_not_fit(
+    compiler: Any, source: Any, target: Any, count: int
+) -> None:
+    """As in TensorFlow's vectors, whose elements many equal ones are; wherever they lie here."""
+    x = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, 7e4, -7e4, 300, -130, -1.5, 127.9, 255.5])
+    x = x.astype(source)
+    vectors = [tf.cast(tf.fill([64], tf.constant(one)), target)[0] for one in x]
+    loaded = compiler.compile(lambda x: tf.cast(x * 1, target), [np.repeat(x, count)])
+    (found,) = loaded([np.repeat(x, count)], [(x.size * count,)], [np.dtype(target)])
+    np.testing.assert_array_equal(found, np.repeat(tf.stack(vectors).numpy(), count))
+
+
 @pytest.mark.parametrize("dtype", WIDTHS, ids=lambda d: d.__name__)
 def test_moves_and_comparisons(compiler: Any, dtype: Any) -> None:
     def function(x: Any, y: Any) -> Any:

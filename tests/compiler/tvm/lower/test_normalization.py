@@ -57,6 +57,24 @@ def test_training(compiler: Any, shape: tuple[int, ...], batch: str | None) -> N
     compiler.compare(training, *arrays, shapes=shapes, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_16_bit_images_with_float32_parameters(compiler: Any, dtype: Any) -> None:
+    """All that is of a channel is float32, the gradients of scale and offset included."""
+    x, scale, offset, *_ = operands((2, 5, 3, 8), dtype)
+    dy = np.random.default_rng(5).standard_normal(x.shape).astype(dtype)
+
+    def function(dy: Any, x: Any, scale: Any, offset: Any) -> Any:
+        y, mean, variance = training(x, scale, offset)[:3]
+        moments = tf.nn.moments(tf.cast(x, tf.float32), [0, 1, 2])
+        return y, mean, variance, *tf.raw_ops.FusedBatchNormGradV3(
+            y_backprop=dy, x=x, scale=scale, reserve_space_1=moments[0],
+            reserve_space_2=moments[1], reserve_space_3=0.0, epsilon=EPSILON,
+        )[:3]  # fmt: skip
+
+    epsilon = float(ml_dtypes.finfo(dtype).eps)
+    compiler.compare(function, dy, x, scale, offset, rtol=4 * epsilon, atol=4 * epsilon)
+
+
 @pytest.mark.parametrize("is_training", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_gradient(compiler: Any, shape: tuple[int, ...], is_training: bool) -> None:

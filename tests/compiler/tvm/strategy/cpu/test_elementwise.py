@@ -136,3 +136,16 @@ def test_a_vector_holds_a_column_of_many_rows() -> None:
 def test_columns_are_not_written_over_an_input(compiler: Any) -> None:
     a, b = np.ones((64, 4), np.float32), np.ones(64, np.float32)
     assert not any(compiler.compile(boxes, [a, b]).kernel.forwards)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (1, 1, 1), (1, 5), (5, 1), (0,)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32])
+def test_an_output_that_is_made_of_another_one(compiler: Any, shape: Any, dtype: Any) -> None:
+    """Their loops may write over the inputs, so that both are computed before one is stored."""
+
+    def function(x: Any, y: Any) -> Any:
+        z = x * y
+        return z, -z, z + (-z) * x
+
+    x, y = np.full(shape, 3, dtype), np.full(shape, 5, dtype)
+    compiler.compare(function, x, y)

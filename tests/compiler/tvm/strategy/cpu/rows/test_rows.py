@@ -199,6 +199,24 @@ def test_square_matrices_do_not_mix_rows_and_columns(compiler: Any) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("size", [2, 16])
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_what_is_broadcast_within_rows_is_not_a_value_a_row(
+    compiler: Any, size: int, axis: int
+) -> None:
+    """Though what it was made of has the shape of one value a row where matrices are square."""
+
+    def function(table: Any, place: Any, x: Any) -> Any:
+        row = tf.gather(table, place)
+        y = tf.expand_dims(row, axis) * 2.0 + x
+        top = tf.reduce_max(y, -1, keepdims=True)
+        total = tf.reduce_sum(tf.exp(y - top), -1)
+        return tf.math.log(total) + tf.squeeze(top, -1), y - top
+
+    table, x = normal(3, size, size, size), normal(size, size, size, size)
+    compiler.compare(function, table, np.int32(1), x, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(12, 5, 5), (3, 20, 7), (1, 6, 70), (40, 3, 16)])
 def test_rows_of_what_another_stage_has_reduced(compiler: Any, shape: tuple[int, ...]) -> None:
     def function(x: Any) -> Any:
