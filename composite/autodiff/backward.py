@@ -154,6 +154,7 @@ class Way(NamedTuple):
     needed: tuple[bool, ...]  # by input: the gradient is asked for
     keeps: bool  # the forward may keep values for it
     lasts: bool  # it is a version of CompositeCall, which are never forgotten
+    strict: bool = False  # its bits are those of TensorFlow's gradient of the ops
 
 
 @functools.lru_cache(maxsize=LIMIT)
@@ -219,7 +220,9 @@ class _Differentiation:
         )
         self._keeps = way.keeps and residuals.is_possible(graph, inputs, outputs)
         if self._keeps:
-            self._graph = self._graph.without_lists().with_factors(self._arguments)
+            self._graph = self._graph.without_lists()
+        if self._keeps and not way.strict:
+            self._graph = self._graph.with_factors(self._arguments)
 
     @property
     def _arguments(self) -> list[str]:

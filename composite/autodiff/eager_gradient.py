@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from composite.autodiff import backward, families
+from composite.binding import settings
 from composite.ops import call, recorded, saving_call
 from composite.ops.registry import OPS
 
@@ -63,10 +64,12 @@ def gradients(
     saved = recorded.saved_for(op)
     # All calls that one forward saved for have the same attributes.
     plans, attrs = (_plans, recorded.key_of(op)) if saved is None else (saved.gradient.plans, ())
-    key = (op_name, digest, OPS.underived(), given, skipped, attrs)
+    strict = settings.calls_are_strict()
+    key = (op_name, digest, OPS.underived(), given, skipped, strict, attrs)
     plan = plans.get(key)
     if plan is None:
         plan = _plan(op_name, op, digest, given, skipped)
+        plan = plan._replace(way=plan.way._replace(strict=strict))
         if len(plans) >= _MOST_PLANS:
             plans.clear()
         plans[key] = plan
@@ -91,6 +94,8 @@ def _learn(
     """Has further calls like this one save what this gradient of them needs."""
     calls = saving_call.of(op_name)
     if calls is None or not plan.way.lasts or _asked.get((plan, shapes)):
+        return
+    if plan.way.strict:  # such calls save nothing
         return
     again = (plan, shapes) in _asked
     if len(_asked) >= _MOST_PLANS:

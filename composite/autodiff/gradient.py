@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.autodiff import backward, eager_gradient, families
+from composite.binding import settings
 from composite.binding.call_request import CallRequest
 from composite.binding.records import BACKEND, EAGER, NUMERICS, PORTABLE, PROGRAM, AttrValue
 from composite.ops import function_op, recorded
@@ -78,7 +79,8 @@ def _of_node(
         function_op.ensure_defined(op)
     keeps, skipped = _may_keep(op, attrs), set(getattr(op, "skip_input_indices", None) or ())
     needed = tuple(i not in skipped for i in range(len(op.inputs)))
-    way = backward.Way(tuple(used), needed, keeps, lasts=True)
+    strict = settings.is_strict(attrs)
+    way = backward.Way(tuple(used), needed, keeps, lasts=True, strict=strict)
     shapes = tuple(_shape(x.shape) for x in op.inputs)
     request = families.request(op_name, attrs, digest)
     found = families.serving(op_name, request, shapes, way, traced=keeps)
@@ -109,7 +111,9 @@ def plan(request: CallRequest, outputs: Sequence[tf.DType]) -> backward.Backward
     used = tuple(map(families.has_gradient, outputs))
     if not any(used):
         raise LookupError("no output is floating")
-    way = backward.Way(used, (True,) * len(shapes), keeps=True, lasts=True)
+    needed = (True,) * len(shapes)
+    strict = settings.is_strict(settings.node_attrs())
+    way = backward.Way(used, needed, keeps=True, lasts=True, strict=strict)
     return backward.differentiate(key, tuple(map(_shape, shapes)), way)
 
 

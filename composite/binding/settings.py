@@ -7,9 +7,10 @@ thread, or in another process, is made as a node. The choice never reaches back 
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from composite.binding import native, records
@@ -98,6 +99,23 @@ def _choose(backend: str, numerics: str, regions: str) -> None:
 def chosen() -> bool:
     """Whether this thread has chosen any option."""
     return bool(_local.backend or _local.numerics)
+
+
+def is_strict(attrs: Mapping[str, AttrValue]) -> bool:
+    """Whether a graph node with these attributes computes the bits of TensorFlow's ops."""
+    chosen = attrs[records.NUMERICS].s.decode() if records.NUMERICS in attrs else ""
+    return (chosen or _process_numerics()) == "strict"
+
+
+def calls_are_strict() -> bool:
+    """The same of this thread's eager calls."""
+    return (_local.numerics or _process_numerics()) == "strict"
+
+
+@functools.cache
+def _process_numerics() -> str:
+    """What the environment chose when it was asked first, as the runtime has it."""
+    return os.environ.get("COMPOSITE_NUMERICS", "")
 
 
 def portable() -> bool:

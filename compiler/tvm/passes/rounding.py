@@ -4,8 +4,11 @@ Within a kernel they are float32, so that rounding does not add up from op to op
 floor or the place of an extreme may then differ from TensorFlow's, whose ops round their results:
 ``x // 0.1`` by one, ``x * 0.1 == y`` altogether. So may a root or a logarithm of what cancels out:
 it is a NaN where TensorFlow's operand is zero and a kernel's a little less. What such an op is
-computed from is rounded after each op of the author's, and nothing else is. That may be inside of a
-loop: what a trip makes may be told apart by a later trip, behind the loop, or by another loop.
+computed from is rounded after each op of the author's. That may be inside of a loop: what a trip
+makes may be told apart by a later trip, behind the loop, or by another loop.
+
+So is a sum that absorbs an operand where that shows, and a product with a constant that overflows
+float16 where float32 has room (:mod:`.magnitudes`). Nothing else is.
 
 Whether a number is finite is told apart by its own rounding alone, where float32 has the range of
 the dtype and no op on the way makes infinities of small numbers. So the largest of the exponents of
@@ -25,7 +28,8 @@ from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
 from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult
 from composite.compiler.tvm.ir.tensor import Constant, Expr, Pointwise, Tensor
-from composite.compiler.tvm.ir.walk import reachable, rebuilt, topological
+from composite.compiler.tvm.ir.walk import reachable, rebuilt, topological, unreshaped
+from composite.compiler.tvm.passes.magnitudes import absorbing_sums, overflowing
 from composite.compiler.tvm.passes.rewriting import in_trips, rewritten
 from composite.compiler.tvm.passes.signs import never_negative
 
@@ -54,6 +58,8 @@ def round_operands(function: Function) -> Function:
 
     sources = {leaf: (t,) for leaf, t in captured.items()} | _carried(loops)
     told_apart = set(reachable(compared, lambda t: sources.get(t) or _made_of(t)))
+    read = {t for made in tensors for t in made.node.operands}  # a result alone is rounded anyway
+    told_apart |= read & (absorbing_sums(tensors) | overflowing(tensors))
     rounded = {t.node.operands[0] for t in tensors if _is_rounding(t)}  # in the whole function
     wanted = {t for t in told_apart - rounded if _is_wider_than_its_dtype(t) and t not in sources}
     tested = {made for made in tensors if _is_range_test(made) and _is_of_wider(made)}
@@ -161,9 +167,15 @@ def _below(tensor: Tensor) -> tuple[Tensor, ...]:
 
 def _is_wider_than_its_dtype(tensor: Tensor) -> bool:
     """Return whether TensorFlow has the tensor in 16 bits, but a kernel in more."""
-    if tensor.dtype not in NARROW_FLOATS:
+    if tensor.dtype not in NARROW_FLOATS or _is_extreme(tensor):
         return False
     return tensor.is_result or isinstance(tensor.node, Leaf | LoopResult)
+
+
+def _is_extreme(tensor: Tensor) -> bool:
+    """Return whether each element is one of the operand's, which is rounded where that is."""
+    node = unreshaped(tensor).node
+    return isinstance(node, Reduce) and node.combine.name in ("Max", "Min")
 
 
 def _is_rounding(tensor: Tensor) -> bool:

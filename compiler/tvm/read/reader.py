@@ -20,7 +20,7 @@ from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.tensor import Constant, Parameter, Pointwise, Tensor
-from composite.compiler.tvm.ir.walk import reachable
+from composite.compiler.tvm.ir.walk import reachable, unreshaped
 from composite.compiler.tvm.read.node import OpNode, dtype_name
 
 _MAX_CALL_DEPTH = 64
@@ -85,7 +85,9 @@ def _results(tensors: list[Tensor], operands: list[Tensor]) -> list[Tensor]:
     if len(tensors) != 1 or tensors[0].is_result or tensors[0] in operands:
         return tensors
     (tensor,) = tensors
-    computed = tensor.node.is_anchor or isinstance(tensor.node, Pointwise)
+    made = unreshaped(tensor)  # a reduction that keeps its dimensions
+    is_anchor = made.node.is_anchor and made not in map(unreshaped, operands)
+    computed = is_anchor or isinstance(tensor.node, Pointwise)
     return [replace(tensor, is_result=True)] if computed else tensors
 
 

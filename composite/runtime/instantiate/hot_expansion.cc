@@ -6,6 +6,7 @@
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/graph/common_shape.h"
 #include "composite/runtime/instantiate/input_facts.h"
+#include "composite/runtime/kernels/options.h"
 #include "tensorflow/core/common_runtime/device.h"
 
 namespace composite {
@@ -59,6 +60,7 @@ const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
   if (!takes && forms_.size() == kForms) return nullptr;
   if (!Fit(context)) return nullptr;
   if (takes) return forms_.back().get();
+  if (DeterminismRequired()) return nullptr;  // what ran before stays
   if (requested_ == nullptr) {
     Widen(context);
     if (++runs_ == kRuns) {

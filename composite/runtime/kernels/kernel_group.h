@@ -108,6 +108,10 @@ class KernelGroup : public std::enable_shared_from_this<KernelGroup> {
 
   const KernelSnapshot& snapshot() const { return *current_.load(std::memory_order_acquire); }
 
+  // What the group knew at the last eager call, for all nodes that stand for eager calls: the same
+  // call may be another node's next time.
+  std::atomic<const KernelSnapshot*>& last_eager() { return last_eager_; }
+
   // Notes a call that would ask for a kernel. Whether there were enough of them.
   bool NoteCall() {
     return calls_.fetch_add(1, std::memory_order_relaxed) + 1 >= budget_->calls_needed();
@@ -126,6 +130,7 @@ class KernelGroup : public std::enable_shared_from_this<KernelGroup> {
   const std::shared_ptr<RequestBudget> budget_;
   std::atomic<int64_t> calls_{0};  // that asked
   std::atomic<const KernelSnapshot*> current_;
+  std::atomic<const KernelSnapshot*> last_eager_{nullptr};
   // Guarded by the mutex of the table. Snapshots change a few times for each class, so that keeping
   // the old ones costs less than to know when the last reader has gone.
   ShapePolicy policy_;

@@ -98,8 +98,9 @@ CompositeNode::Binding CompositeNode::Bound(std::shared_ptr<const OpVersion> ver
   for (int input : resting_.inputs) {
     (*stamped.mutable_attr())[kVariablesAttr].mutable_list()->add_i(input);
   }
+  const bool eager = (eager_ || attrs().Find(kEagerAttr) != nullptr) && !uncounted_;
   KernelViews views = ViewsOf(*version, resting_.inputs.empty() ? attrs() : AttrSlice(stamped),
-                              device_, !uncounted_, resting_.sets);
+                              device_, eager, !uncounted_, resting_.sets);
   RegionCounts* const counts = uncounted_ ? nullptr : CountsOf(version->digest);
   const bool may_rest = eager_ && device_.kind == Device::kCpu && version->has_sums;
   return Binding{std::move(version), std::move(views), counts, may_rest};

@@ -26,6 +26,10 @@
 
 namespace composite {
 
+// The attribute of a node that stands for an eager call: it stays, as an eager op does, and so its
+// ops run as those of an eager call.
+inline constexpr char kEagerAttr[] = "_composite_eager";
+
 // Thread-safe.
 class CompositeNode {
  public:

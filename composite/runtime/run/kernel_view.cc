@@ -81,9 +81,9 @@ bool AtRest::MakeRoom() {
 
 const KernelSnapshot& KernelView::snapshot(absl::FunctionRef<bool()> deterministic) {
   const KernelSnapshot& now = group_->snapshot();
-  const KernelSnapshot* last = last_.load(std::memory_order_acquire);
+  const KernelSnapshot* last = last_->load(std::memory_order_acquire);
   if (last == &now || (last != nullptr && deterministic())) return *last;
-  return last_.compare_exchange_strong(last, &now) ? now : *last;
+  return last_->compare_exchange_strong(last, &now) ? now : *last;
 }
 
 bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministic) {
@@ -95,11 +95,11 @@ bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministi
 }
 
 KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
-                    bool counted, size_t sets) {
+                    bool eager, bool counted, size_t sets) {
   KernelViews views;
   for (const NodeGroup& group : GroupsOf(version, attrs, device)) {
     views.push_back(std::make_unique<KernelView>(group.group, group.needs, VariableInputs(attrs),
-                                                 counted, sets));
+                                                 eager, counted, sets));
   }
   return views;
 }

@@ -64,12 +64,13 @@ class AtRest {
 // Thread-safe.
 class KernelView {
  public:
-  // `variables`: of Needs::kRest, the inputs that have to rest. `counted`, `sets`: see
-  // PackedConstants.
+  // `variables`: of Needs::kRest, the inputs that have to rest. `eager`: the node stands for eager
+  // calls. `counted`, `sets`: see PackedConstants.
   KernelView(std::shared_ptr<KernelGroup> group, Needs needs, std::vector<int> variables,
-             bool counted, size_t sets)
+             bool eager, bool counted, size_t sets)
       : group_(std::move(group)),
         needs_(needs),
+        last_(eager ? &group_->last_eager() : &own_last_),
         rest_(std::move(variables), sets),
         packed_(counted, sets) {}
 
@@ -77,8 +78,9 @@ class KernelView {
   Needs needs() const { return needs_; }
 
   // With deterministic ops, what the group knew at the last call is all that the node ever sees: a
-  // kernel that arrives later would change bits in the middle of a training. `deterministic` is
-  // asked only where that would make a difference.
+  // kernel that arrives later would change bits in the middle of a training. For an eager call that
+  // is the last one of any node, since TensorFlow and direct calls make new ones. `deterministic`
+  // is asked only where that would make a difference.
   const KernelSnapshot& snapshot(absl::FunctionRef<bool()> deterministic);
 
   // Whether these kernels may run in this call. Must be asked once in every call.
@@ -99,16 +101,18 @@ class KernelView {
  private:
   const std::shared_ptr<KernelGroup> group_;  // the last to go: the others are of its kernels
   const Needs needs_;
-  std::atomic<const KernelSnapshot*> last_{nullptr};
+  std::atomic<const KernelSnapshot*> own_last_{nullptr};
+  std::atomic<const KernelSnapshot*>* const last_;
   AtRest rest_;
   PackedConstants packed_;
 };
 
 using KernelViews = std::vector<std::unique_ptr<KernelView>>;
 
-// The views of a node on a device, one for each of its groups.
+// The views of a node on a device, one for each of its groups. `eager`, `counted`, `sets`: see
+// KernelView.
 KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
-                    bool counted, size_t sets);
+                    bool eager, bool counted, size_t sets);
 
 // The views of a node in one call, for as many decisions as the call takes.
 class CallSnapshots : public Snapshots {

@@ -6,6 +6,7 @@
 
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/kernels/options.h"
 #include "composite/runtime/run/kernel_call.h"
 
 namespace composite {
@@ -99,7 +100,10 @@ absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants:
     return sets_.front().tensors;
   }
   changes_ = !sets_.empty() && sets_.front().kernel == &kernel ? changes_ + 1 : 0;
-  if (changes_ >= kMostChanges + most_) return std::shared_ptr<const Tensors>();
+  // With deterministic ops the kernel stays the one that the call had before.
+  if (changes_ >= kMostChanges + most_ && !DeterminismRequired()) {
+    return std::shared_ptr<const Tensors>();
+  }
   std::vector<std::shared_ptr<const PackedForm>> forms;
   auto tensors = std::make_shared<Tensors>();
   for (size_t i = 0; i < kernel.record.packed.size(); ++i) {

@@ -32,7 +32,8 @@ class PackedConstants {
   PackedConstants(bool counted, size_t most) : counted_(counted), most_(most) {}
 
   // The packed arguments of `kernel`, which has some, for this call; packs at the first call with
-  // these inputs. Null when the inputs turn out to be others in every call.
+  // these inputs. Null when the inputs turn out to be others in every call, unless ops have to be
+  // deterministic.
   absl::StatusOr<std::shared_ptr<const Tensors>> Get(tensorflow::OpKernelContext* context,
                                                      const InstalledKernel& kernel)
       ABSL_LOCKS_EXCLUDED(mu_);

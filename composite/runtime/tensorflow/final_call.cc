@@ -10,6 +10,7 @@
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/run/composite_node.h"
 #include "composite/runtime/run/gpu_device.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/platform/logging.h"

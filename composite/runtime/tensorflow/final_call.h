@@ -16,10 +16,6 @@
 
 namespace composite {
 
-// The attribute of a node that stands for an eager call: it stays, as an eager op does, and so its
-// ops run as those of an eager call.
-inline constexpr char kEagerAttr[] = "_composite_eager";
-
 // The devices that a graph may run on.
 struct Devices {
   const tensorflow::DeviceSet* all = nullptr;       // null: not known
