@@ -11,7 +11,10 @@ namespace {
 using tensorflow::Tensor;
 using tensorflow::TensorBuffer;
 
+using IsPrivate = bool (*)(const TensorBuffer& root);
+
 std::atomic<bool> blind_writes{false};
+std::atomic<IsPrivate> is_private{nullptr};
 
 // Null for a tensor without elements. TensorFlow 2.21 keeps the buffer of a tensor to itself but
 // for DMAHelper, and has root_buffer() change nothing.
@@ -41,8 +44,13 @@ bool Place::IsOf(const Tensor& tensor) const {
 bool StaysWhileHeld(const Tensor& tensor) {
   const TensorBuffer* const root = RootOf(tensor);
   if (root == nullptr) return true;
-  return root->OwnsMemory() && !HasBlindWrites();
+  if (HasBlindWrites()) return false;
+  if (root->OwnsMemory()) return true;
+  const IsPrivate known = is_private.load(std::memory_order_acquire);
+  return known != nullptr && known(*root);
 }
+
+void SetIsPrivate(IsPrivate known) { is_private.store(known, std::memory_order_release); }
 
 void NoteBlindWrites() { blind_writes.store(true, std::memory_order_relaxed); }
 

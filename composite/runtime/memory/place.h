@@ -44,6 +44,10 @@ class Place {
 // write whoever holds the buffer (NoteBlindWrites).
 bool StaysWhileHeld(const tensorflow::Tensor& tensor);
 
+// Sets what says of a buffer whose memory TensorFlow does not own that nobody can write to it but
+// by the buffer. Without it, none is such.
+void SetIsPrivate(bool (*is_private)(const tensorflow::TensorBuffer& root));
+
 // There are ops in this process that write to tensors whoever holds them. They have not run yet.
 void NoteBlindWrites();
 bool HasBlindWrites();
