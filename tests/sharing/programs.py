@@ -43,6 +43,8 @@ class Program:
     def step(self) -> None:
         """Does one thing, drawn from all that can be done."""
         self.results.clear()
+        while len(self._sides[0].objects) > _MOST:
+            self.drop()
         if self._draw.random() < 0.4 and {*self._last} <= {*self._sides[0].objects}:
             self._call_dense(self._last, 2 * len(self._last))  # what was packed, after a write
         acts: list[Callable[[], None]] = [
@@ -279,8 +281,6 @@ class Program:
         self.log.append(name)
         for side in self._sides:
             side.objects[name] = make(side)
-        if len(self._sides[0].objects) > _MOST:
-            self.drop()
         return name
 
     def _one(self, suits: Callable[[Any], bool]) -> str | None:

@@ -58,7 +58,7 @@ class Runner:
     def _difference(self, program: Program, counts: Counts) -> str:
         ours, plain = (side.values() for side in self._sides)
         compared = [(name, ours[name], plain[name]) for name in ours]
-        compared += [("a result", *(np.array(one) for one in pair)) for pair in program.results]
+        compared += [("a result", *(one.numpy() for one in pair)) for pair in program.results]
         counts.compared += len(compared)
         for name, one, other in compared:
             if not _is_near(one, other):

@@ -96,8 +96,12 @@ class Side:
         tf.train.Checkpoint(v=variable).read(path).assert_consumed()
 
     def values(self) -> dict[str, Any]:
-        """What all objects hold, and what may be compared bit for bit stays so."""
-        return {name: np.array(one) for name, one in self.objects.items()}
+        """What all objects hold."""
+        return {name: _value(one).copy() for name, one in self.objects.items()}
+
+
+def _value(one: Any) -> Any:
+    return one if isinstance(one, np.ndarray) else one.numpy()
 
 
 def train(side: Side, ready: Callable[[], None], times: int = 24) -> None:
