@@ -67,6 +67,7 @@ def python_functions(name: str, *arguments: Any) -> tuple[Callable[..., Any], ..
 
 
 def _load() -> ctypes.CDLL:
+    import numpy as np
     import tensorflow as tf  # maps libtensorflow_framework, which the library is linked against
 
     path = library_path()
@@ -74,6 +75,9 @@ def _load() -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(path))
     loaded.composite_free.argtypes = [ctypes.POINTER(_Buffer)]
     loaded.composite_free.restype = None
+    loaded.composite_python_array_type.argtypes = [ctypes.py_object]
+    loaded.composite_python_array_type.restype = None
+    loaded.composite_python_array_type(np.ndarray)
     return loaded
 
 

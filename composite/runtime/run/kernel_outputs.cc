@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/launch/tvm_abi.h"
+#include "composite/runtime/memory/place.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
@@ -39,9 +40,10 @@ absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& recor
     absl::optional<tensorflow::Tensor> place;
     for (const Forward& forward : record.forwards) {
       if (forward.output != i) continue;
-      takes_over.push_back(forward.input);
+      const tensorflow::Tensor& input = context->input(forward.input);
+      if (MayHoldResult(input, tvm_abi::kAlignment)) takes_over.push_back(forward.input);
       if (!absl::c_linear_search(updates, forward)) continue;
-      place = written->Take(context->input(forward.input), outputs.shapes[i], tvm_abi::kAlignment);
+      place = written->Take(input, outputs.shapes[i], tvm_abi::kAlignment);
     }
     if (place.has_value()) {
       context->set_output(i, *std::move(place));

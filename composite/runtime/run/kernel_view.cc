@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "composite/runtime/instantiate/input_facts.h"
 #include "composite/runtime/kernels/node_groups.h"
 #include "composite/runtime/kernels/options.h"
@@ -30,9 +31,11 @@ bool IsInHostMemory(tensorflow::OpKernelContext* context, int input) {
 AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
   absl::MutexLock lock(&mu_);
   if (++calls_ % kForgotten == 0 && Forget()) return kLeft;
+  const auto stays = [&](int input) { return StaysWhileHeld(context->input(input)); };
+  if (!absl::c_all_of(inputs_, stays)) return kMoves;
   const auto is_here = [&](const Set& set) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (context->input(inputs_[i]).data() != set.places[i]) return false;
+      if (!set.places[i].IsOf(context->input(inputs_[i]))) return false;
     }
     return true;
   };
@@ -40,13 +43,13 @@ AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
   if (set == sets_.end()) {
     const bool left = MakeRoom();
     Set& added = sets_.emplace_back();
-    for (int input : inputs_) added.places.push_back(context->input(input).data());
+    for (int input : inputs_) added.places.emplace_back(context->input(input));
     added.last = calls_;
     return left ? kLeft : kMoves;
   }
   set->last = calls_;
   if (++set->calls == needed_ - 1) {
-    for (int input : inputs_) set->held.push_back(context->input(input));
+    for (int input : inputs_) set->held.emplace_back(context->input(input));
   }
   return set->held.empty() || set->calls < needed_ ? kMoves : kRests;
 }
@@ -88,6 +91,7 @@ const KernelSnapshot& KernelView::snapshot(absl::FunctionRef<bool()> determinist
 
 bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministic) {
   if (needs_ != Needs::kRest) return true;
+  idle_.Use();
   // With deterministic ops the path is that of the first call, when nobody knows yet what rests.
   const AtRest::Answer answer = deterministic ? AtRest::kLeft : rest_.Note(context);
   if (answer == AtRest::kLeft) packed_.Clear();

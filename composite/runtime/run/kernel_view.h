@@ -15,6 +15,8 @@
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "composite/runtime/kernels/machine.h"
+#include "composite/runtime/memory/idle.h"
+#include "composite/runtime/memory/place.h"
 #include "composite/runtime/program/op_version.h"
 #include "composite/runtime/run/packed_constants.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -31,17 +33,18 @@ class AtRest {
 
   AtRest(std::vector<int> inputs, size_t most) : inputs_(std::move(inputs)), most_(most) {}
 
-  // Takes in a call. That an input lies where it lay before does not show that it is the same; once
-  // its buffer is held, it does. So the inputs are held from the last of the calls that are waited
-  // for: a variable that is written to in place, as in every step of a training, then moves.
+  // Takes in a call. That an input has the place that it had before does not show that it is the
+  // same; once it is kept, it does. So the inputs are kept from the last of the calls that are
+  // waited for: a variable that is written to in place, as in every step of a training, then moves.
+  // What others may write to does not rest.
   Answer Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Set {
-    std::vector<const void*> places;
-    std::vector<tensorflow::Tensor> held;
+    std::vector<Place> places;
+    std::vector<Kept> held;
     int64_t calls = 0;
     int64_t last = 0;  // call of the node
   };
@@ -86,7 +89,8 @@ class KernelView {
   // Whether these kernels may run in this call. Must be asked once in every call.
   bool Applies(tensorflow::OpKernelContext* context, bool deterministic);
 
-  // Nothing is known to be at rest any more, nor packed.
+  // Nothing is known to be at rest any more, nor packed. So it is too when the node was not called
+  // for long.
   void LetGo() {
     rest_.Clear();
     packed_.Clear();
@@ -95,6 +99,7 @@ class KernelView {
   // The packed arguments of a kernel of the group. Null: it cannot be used in this call.
   absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> Packed(
       tensorflow::OpKernelContext* context, const InstalledKernel& kernel) {
+    idle_.Use();
     return packed_.Get(context, kernel);
   }
 
@@ -105,6 +110,7 @@ class KernelView {
   std::atomic<const KernelSnapshot*>* const last_;
   AtRest rest_;
   PackedConstants packed_;
+  Idle idle_{[this] { LetGo(); }};  // the first to go
 };
 
 using KernelViews = std::vector<std::unique_ptr<KernelView>>;

@@ -60,17 +60,25 @@ void RestingInputs::Begin(tensorflow::OpKernelContext* context) {
 }
 
 bool RestingInputs::Stays(Input& input, const tensorflow::Tensor& now) {
-  const auto place = std::find(input.places.begin(), input.places.end(), now.data());
+  if (!StaysWhileHeld(now)) return false;
+  const auto lies_there = [&](const Place& place) { return place.IsOf(now); };
   const bool holds = calls_ + static_cast<int64_t>(few()) + 2 > next_;
-  if (place == input.places.end()) {
-    input.places.push_back(now.data());
+  if (std::none_of(input.places.begin(), input.places.end(), lies_there)) {
+    input.places.emplace_back(now);
     return !holds && input.places.size() <= few();
   }
-  const auto is_same = [&](const auto& held) { return held.data() == now.data(); };
-  if (holds && std::none_of(input.held.begin(), input.held.end(), is_same)) {
-    input.held.push_back(now);
-  }
+  if (!holds) return true;
+  idle_.Use();
+  const auto is_same = [&](const Kept& held) { return held.Is(now); };
+  if (std::none_of(input.held.begin(), input.held.end(), is_same)) input.held.emplace_back(now);
   return true;
+}
+
+void RestingInputs::LetGo() {
+  std::vector<Input> dropped;  // without the lock
+  absl::MutexLock lock(&mu_);
+  std::swap(dropped, few_);
+  begun_ = false;
 }
 
 size_t RestingInputs::few() const {

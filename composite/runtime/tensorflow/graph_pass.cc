@@ -25,6 +25,7 @@
 #include "composite/runtime/regions/library_regions.h"
 #include "composite/runtime/regions/prepared_under.h"
 #include "composite/runtime/regions/region_options.h"
+#include "composite/runtime/tensorflow/blind_writes.h"
 #include "composite/runtime/tensorflow/call_names.h"
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/final_call.h"
@@ -248,6 +249,7 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
     if (options.graph == nullptr) return absl::OkStatus();
     Graph* graph = options.graph->get();
+    NoteBlindWritesIn(*graph, options.flib_def);
     TF_RETURN_IF_ERROR(RestoreNodes(graph, options.flib_def));
     const Devices devices{options.device_set, options.default_function_device};
     const PreparedUnder choices(options.function_def);

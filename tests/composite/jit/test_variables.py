@@ -12,6 +12,8 @@ import tensorflow as tf
 
 import composite
 from benchmarks.warm import in_regions
+from composite import Composite
+from tests.sharing.sides import aligned
 
 ROWS, UNITS = 16, 32
 
@@ -218,3 +220,81 @@ def test_threads_that_train_and_read() -> None:
     assert not mixed
     assert in_place() > before
     np.testing.assert_array_equal(variable, np.full([UNITS, UNITS], was + 600.0))
+
+
+def test_variables_that_are_parts_of_one_tensor() -> None:
+    """Others have the tensor, and its parts: online and target networks of one draw."""
+    whole = normal(2, UNITS, UNITS, seed=5)
+    was = whole.numpy().copy()
+    step = Momentum()
+    function = with_kernels(step, X, Y)
+    targets = [tf.Variable(part) for part in tf.unstack(whole)]
+    for one, part in zip([step.weights, step.speed], tf.unstack(whole), strict=True):
+        one.assign(part)
+    plain = step.as_it_is()
+    before = in_place()
+    function(X, Y)
+    plain(X, Y)
+    assert in_place() == before
+    np.testing.assert_array_equal(whole, was)
+    np.testing.assert_array_equal(targets, was)
+    assert_same(step, plain)
+    function(X, Y)
+    plain(X, Y)
+    assert in_place() == before + 2  # where it lies now, nobody else is
+    assert_same(step, plain)
+
+
+def test_the_only_part_that_is_left_of_a_tensor() -> None:
+    step = Momentum()
+    function = with_kernels(step, X, Y)
+    step.weights.assign(normal(2, UNITS, UNITS, seed=5)[1])
+    plain = step.as_it_is()
+    before = in_place()
+    function(X, Y)
+    plain(X, Y)
+    assert in_place() == before + 2
+    assert_same(step, plain)
+
+
+def test_a_variable_that_shares_an_array() -> None:
+    """It is the array's owner who may write there."""
+    step = Momentum()
+    function = with_kernels(step, X, Y)
+    array = aligned((2, UNITS, UNITS))
+    array[:] = normal(2, UNITS, UNITS, seed=5).numpy()
+    was = array.copy()
+    shared = tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+    for value in (shared[0], tf.experimental.dlpack.from_dlpack(array[0].__dlpack__())):
+        step.weights.assign(value)
+        del value
+        function(X, Y)
+        np.testing.assert_array_equal(array, was)
+    del shared
+    step.weights.assign(tf.experimental.dlpack.from_dlpack(array.__dlpack__())[1])
+    function(X, Y)
+    np.testing.assert_array_equal(array, was)
+
+
+def test_an_input_that_is_part_of_an_array_holds_no_result() -> None:
+    """TensorFlow itself takes a part for memory of its own where nobody else has the whole."""
+
+    @Composite("VariablesPart", inputs=["x: float", "y: float"], outputs=["z: float"])
+    def scaled(x, y):
+        return tf.tanh(x) * y
+
+    array = aligned((2, UNITS, UNITS))
+    array[:] = normal(2, UNITS, UNITS, seed=5).numpy()
+    was = array.copy()
+
+    @tf.function
+    def body(y: Any) -> Any:
+        whole = tf.ensure_shape(tf.numpy_function(lambda: array, [], tf.float32), array.shape)
+        return scaled(whole[1], y)
+
+    y = normal(UNITS, UNITS, seed=6)
+    for _ in range(3):
+        result = body(y)
+        composite.wait()
+        np.testing.assert_array_equal(array, was)
+    np.testing.assert_allclose(result, np.tanh(was[1]) * y.numpy(), rtol=1e-5, atol=1e-5)

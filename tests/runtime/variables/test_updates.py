@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from composite.binding import settings as options
+from composite.ops.call import eager_op
 from tests.runtime.regions.test_form_regions import formed
 from tests.runtime.regions.test_partition import calls, ops, regions
 
@@ -236,6 +237,17 @@ def test_sparse_updates_of_the_same_variable() -> None:
         function(tf.zeros([3]))
         function(tf.zeros([3]))
     np.testing.assert_array_equal(variable, [5.0, 26.0, 7.0])
+
+
+def test_another_part_of_the_same_tensor_is_another_value() -> None:
+    """An assignment between the read and the update stays."""
+    parts = tf.unstack(tf.reshape(tf.range(64.0), [2, 32]))
+    variable, attrs = tf.Variable(parts[0]), ("dtype", tf.float32.as_datatype_enum)
+    (before,) = eager_op("CompositeReadVariable", 1, [variable.handle], attrs)
+    variable.assign(parts[1])
+    eager_op("CompositeUpdateVariable", 0, [variable.handle, before, before + 1.0], attrs)
+    np.testing.assert_array_equal(variable, parts[1] + 1.0)
+    np.testing.assert_array_equal(before, parts[0])
 
 
 def test_another_shape_is_the_ops_own_error() -> None:
