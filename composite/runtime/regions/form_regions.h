@@ -21,6 +21,8 @@ struct Joining {
   absl::FunctionRef<bool(const tensorflow::Node&)> may_join;
   // Whether sums may take the places of additions to variables, so that regions have them.
   bool updates_variables;
+  // Whether two arguments of a function may be one variable.
+  bool may_have_twice = true;
 };
 
 struct Region {
@@ -32,8 +34,9 @@ struct Region {
 };
 
 // Readies the graph of a function for regions: updates of variables, see variables/updates.h, and
-// what it is freed of, see cleanup.h.
-absl::Status Prepare(const tensorflow::FunctionDef& function, const Joining& joining,
+// what it is freed of, see cleanup.h. `library` has the functions that the graph's nodes run.
+absl::Status Prepare(const tensorflow::FunctionDef& function,
+                     const tensorflow::FunctionLibraryDefinition& library, const Joining& joining,
                      tensorflow::Graph* graph);
 
 // The regions of a graph, without what is denied. One that cannot be a function is left out.

@@ -1,6 +1,8 @@
 #include "composite/runtime/regions/function_regions.h"
 
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -135,13 +137,24 @@ absl::StatusOr<FunctionDef> Replaced(const FunctionDef& function, const tensorfl
       TF_ASSIGN_OR_RETURN(*call.add_input(), Reference(argument.value));
     }
     TF_RETURN_IF_ERROR(AddLeftBehind(region.left, &call, &changed));
-    for (const Node* node : region.waits) call.add_input(absl::StrCat("^", node->name()));
+    std::set<std::string> waits;
+    for (const Node* node : region.left.waits) waits.insert(node->name());
+    for (const Node* node : region.waits) waits.insert(node->name());
+    for (const std::string& name : waits) call.add_input(absl::StrCat("^", name));
     *changed.add_node_def() = std::move(call);
   }
   for (NodeDef& node : *changed.mutable_node_def()) {
     for (std::string& input : *node.mutable_input()) references.Update(&input);
   }
-  for (auto& [name, value] : *changed.mutable_ret()) references.Update(&value);
+  for (const Node* node : graph.op_nodes()) {
+    const tensorflow::Edge* result = nullptr;
+    if (!node->IsRetval() || !node->input_edge(0, &result).ok()) continue;
+    const int64_t index = node->attrs().Find("index")->i();
+    const std::string& name = function.signature().output_arg(static_cast<int>(index)).name();
+    TF_ASSIGN_OR_RETURN(std::string value, Reference({result->src(), result->src_output()}));
+    references.Update(&value);
+    (*changed.mutable_ret())[name] = std::move(value);
+  }
   return changed;
 }
 
@@ -153,7 +166,7 @@ absl::StatusOr<FunctionWithRegions> WithRegions(const FunctionDef& function,
   std::unique_ptr<tensorflow::FunctionBody> body;
   TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(
       function, tensorflow::AttrSlice(&function.attr()), library, &body));
-  TF_RETURN_IF_ERROR(Prepare(function, joining, body->graph));
+  TF_RETURN_IF_ERROR(Prepare(function, *library, joining, body->graph));
   const std::vector<Region> regions = MakeRegions(body->graph, *library, denied, joining);
   TF_RETURN_IF_ERROR(AddFunctions(regions, library));
   TF_ASSIGN_OR_RETURN(FunctionDef changed, Replaced(function, *body->graph, regions));
