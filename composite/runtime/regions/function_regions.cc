@@ -123,8 +123,8 @@ absl::StatusOr<FunctionDef> Replaced(const FunctionDef& function, const tensorfl
   changed.clear_node_def();
   for (const NodeDef& node : function.node_def()) {
     const auto own = stay.find(node.name());
-    if (own == stay.end() || own->second->type_string() != node.op()) continue;
-    *changed.add_node_def() = node;
+    if (own == stay.end()) continue;
+    TF_ASSIGN_OR_RETURN(*changed.add_node_def(), InWords(*own->second));
     stay.erase(own);
   }
   for (const Node* node : graph.op_nodes()) {
