@@ -23,6 +23,7 @@
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "composite/runtime/tensorflow/xla_constants.h"
+#include "composite/runtime/variables/uses.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/platform/errors.h"
@@ -95,7 +96,8 @@ absl::StatusOr<FunctionDefLibrary> FindRegions(const char* request, size_t size)
   }
   const auto may_join = [](const tensorflow::Node&) { return true; };
   TF_ASSIGN_OR_RETURN(const FunctionWithRegions made,
-                      WithRegions(library.function(0), &known, denied, {may_join, true}));
+                      WithRegions(library.function(0), &known, denied,
+                                  {may_join, true, MayHaveTwice(&library.function(0), known)}));
   FunctionDefLibrary answer;
   *answer.add_function() = made.function;
   std::set<std::string> added;

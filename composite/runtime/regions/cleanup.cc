@@ -34,6 +34,9 @@ absl::StatusOr<Node*> ShapeOf(const Node& node, int input, Graph* graph) {
   TF_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node.attrs(), "out_type", &type));
   Node* shape = nullptr;
   tensorflow::NodeBuilder builder(graph->NewName("composite_shape"), "Shape");
+  for (const Edge* edge : node.in_edges()) {
+    if (edge->IsControlEdge() && !edge->src()->IsSource()) builder.ControlInput(edge->src());
+  }
   builder.Input(of->src(), of->src_output()).Attr("T", dtype).Attr("out_type", type);
   TF_RETURN_IF_ERROR(builder.Device(node.requested_device()).Finalize(graph, &shape));
   return shape;

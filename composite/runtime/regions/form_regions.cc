@@ -21,6 +21,7 @@
 #include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/variables/take_over.h"
 #include "composite/runtime/variables/updates.h"
+#include "composite/runtime/variables/uses.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
@@ -83,11 +84,13 @@ void MarkTakeOvers(const Graph& graph, std::vector<Region>* regions) {
   }
 }
 
-void AddCalls(Graph* graph, std::vector<Region>* regions) {
+void AddCalls(const FunctionLibraryDefinition& library, Graph* graph,
+              std::vector<Region>* regions) {
+  VariableUses uses(library);
   for (Region& region : *regions) {
     const std::string& device = region.nodes[0]->requested_device();
     region.call = Call(region.function, graph->NewName("composite_region"), device);
-    region.left = LeavesBehind(region.nodes, region.function, graph);
+    region.left = LeavesBehind(region.nodes, region.function, &uses, graph);
   }
   MarkTakeOvers(*graph, regions);
 }
@@ -148,20 +151,22 @@ absl::Status AddLeftBehind(const std::vector<Region>& regions, const std::vector
     for (Node* before : left.before) {
       for (Node* place : after) graph->AddControlEdge(place_of(before), place);
     }
+    for (Node* before : left.waits) graph->AddControlEdge(place_of(before), calls[k]);
   }
   return absl::OkStatus();
 }
 
 // Readies the graph for regions: updates of variables, see variables/updates.h, and what it is
 // freed of, see cleanup.h.
-absl::Status Prepare(const tensorflow::FunctionDef& function, const Joining& joining,
+absl::Status Prepare(const tensorflow::FunctionDef& function,
+                     const FunctionLibraryDefinition& library, const Joining& joining,
                      Graph* graph) {
   const auto may_update = [&](const Node& addition, const Node& operand) {
     const RegionRole role = RoleOf(operand);
     const bool is_computed = role == RegionRole::kComputes || role == RegionRole::kSums;
     return joining.updates_variables && is_computed && joining.may_join(addition);
   };
-  TF_RETURN_IF_ERROR(MakeUpdates(may_update, graph));
+  TF_RETURN_IF_ERROR(MakeUpdates(may_update, {library, joining.may_have_twice}, graph));
   TF_RETURN_IF_ERROR(SplitShapes(graph));
   RemoveUnread(function, graph);
   return absl::OkStatus();
@@ -205,7 +210,7 @@ std::vector<Region> MakeRegions(const tensorflow::FunctionDef& function, const S
         return !IsAllowedRegion(name) || denied.HasRegion(name) || !HasFuel(name);
       };
       regions.erase(std::remove_if(regions.begin(), regions.end(), stays_out), regions.end());
-      AddCalls(graph, &regions);
+      AddCalls(library, graph, &regions);
       return regions;
     }
   }
@@ -272,7 +277,7 @@ absl::Status Replace(Graph* graph, const std::vector<Region>& regions) {
 absl::StatusOr<int> AddRegions(const tensorflow::FunctionDef& function, const Selection& denied,
                                const Joining& joining, FunctionLibraryDefinition* library,
                                Graph* graph) {
-  TF_RETURN_IF_ERROR(Prepare(function, joining, graph));
+  TF_RETURN_IF_ERROR(Prepare(function, *library, joining, graph));
   const std::vector<Region> regions = MakeRegions(function, denied, joining, *library, graph);
   TF_RETURN_IF_ERROR(AddFunctions(regions, library));
   for (const tensorflow::FunctionDef* made : FunctionsOf(regions)) {

@@ -16,6 +16,8 @@ struct Joining {
   absl::FunctionRef<bool(const tensorflow::Node&)> may_join;
   // Whether sums may take the places of additions to variables, so that regions have them.
   bool updates_variables;
+  // Whether two arguments of a function may be one variable.
+  bool may_have_twice = true;
 };
 
 // Puts calls in the places of the regions of a function's graph, without what is denied, and the

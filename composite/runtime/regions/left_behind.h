@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "composite/runtime/regions/region_function.h"
+#include "composite/runtime/variables/uses.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -26,10 +27,12 @@ struct LeftBehind {
   std::vector<tensorflow::Node*> before;
   // Loops in whose places are NoOps, which wait for the reads, too.
   std::vector<tensorflow::Node*> loops;
+  // What the region waits for, since nodes that it has its own copies of do.
+  std::vector<tensorflow::Node*> waits;
 };
 
 LeftBehind LeavesBehind(const std::vector<tensorflow::Node*>& nodes, const RegionFunction& function,
-                        tensorflow::Graph* graph);
+                        VariableUses* uses, tensorflow::Graph* graph);
 
 // The NoOp in the place of a loop, without inputs.
 tensorflow::NodeDef NoOpFor(const tensorflow::Node& loop);

@@ -8,6 +8,7 @@
 #include "composite/runtime/base/op_traits.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/regions/function_regions.h"
+#include "composite/runtime/variables/uses.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -70,7 +71,7 @@ class Adding {
     for (const auto& [name, function] : changed_) {
       TF_RETURN_IF_ERROR(library_.ReplaceFunction(name, function));
     }
-    return absl::OkStatus();
+    return joining_.may_have_twice ? MarkFunctions() : absl::OkStatus();
   }
 
   int64_t count() const { return count_; }
@@ -78,6 +79,18 @@ class Adding {
  private:
   static Selection SelectionOf(const Names& entries) {
     return Selection({entries.begin(), entries.end()});
+  }
+
+  // A function of a loop may be prepared by itself later, where nobody sees who runs it.
+  absl::Status MarkFunctions() {
+    for (const auto& [name, denied] : wanted_) {
+      const FunctionDef* function = library_.Find(name);
+      if (function == nullptr) continue;
+      FunctionDef marked = *function;
+      (*marked.mutable_attr())[kMayHaveTwiceAttr].set_b(true);
+      TF_RETURN_IF_ERROR(library_.ReplaceFunction(name, marked));
+    }
+    return absl::OkStatus();
   }
 
   // A graph with regions; null if there are none.
@@ -144,7 +157,10 @@ class Adding {
 absl::StatusOr<int64_t> FormRegions(const DeniedOf& wanted, const Joining& joining,
                                     const FunctionDef* function, FunctionLibraryDefinition* library,
                                     std::unique_ptr<Graph>* graph) {
-  Adding adding(wanted, joining, library);
+  if (wanted.empty()) return 0;
+  Joining of_all = joining;
+  of_all.may_have_twice = joining.updates_variables && MayHaveTwice(function, *library);
+  Adding adding(wanted, of_all, library);
   const auto own = function == nullptr ? wanted.end() : wanted.find(function->signature().name());
   if (own != wanted.end()) adding.ToGraph(*function, own->second, graph);
   TF_RETURN_IF_ERROR(adding.ToFunctions());

@@ -4,10 +4,13 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "composite/runtime/variables/access_order.h"
 #include "composite/runtime/variables/update_node.h"
+#include "composite/runtime/variables/uses.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/errors.h"
@@ -29,36 +32,17 @@ struct Addition {
   const Edge* variable;
   const Edge* operand;
   DataType dtype;
-  const char* op;  // that adds
+  bool subtracts;
 };
 
-const char* OpOf(const Node& node) {
-  if (node.type_string() == "AssignAddVariableOp") return "AddV2";
-  return node.type_string() == "AssignSubVariableOp" ? "Sub" : nullptr;
-}
-
-// What the variable holds when the addition runs. A read that it waits for is of that: whoever
-// writes in between waits for the read, and the addition for the writer alone.
-absl::StatusOr<Node*> ReadBefore(const Addition& addition, Graph* graph) {
-  for (const Edge* edge : addition.node->in_edges()) {
-    Node* read = edge->src();
-    const bool is_read = edge->IsControlEdge() && read->type_string() == kReadOp;
-    if (is_read && IsOf(*read, addition.variable)) return read;
-  }
-  Node* read = nullptr;
-  TF_RETURN_IF_ERROR(Like(*addition.node, graph->NewName("composite_read"), kReadOp)
-                         .Input(addition.variable->src(), addition.variable->src_output())
-                         .ControlInputs(WaitsFor(*addition.node))
-                         .Attr("dtype", addition.dtype)
-                         .Finalize(graph, &read));
-  return read;
-}
+Value ValueOf(const Edge& edge) { return {edge.src(), edge.src_output()}; }
 
 // The addition that a node is; empty for others.
 absl::optional<Addition> AdditionOf(Node* node) {
-  Addition found{node, nullptr, nullptr, tensorflow::DT_INVALID, OpOf(*node)};
-  if (found.op == nullptr || !node->input_edge(0, &found.variable).ok() ||
-      !node->input_edge(1, &found.operand).ok()) {
+  const bool subtracts = node->type_string() == "AssignSubVariableOp";
+  Addition found{node, nullptr, nullptr, tensorflow::DT_INVALID, subtracts};
+  if ((!subtracts && node->type_string() != "AssignAddVariableOp") ||
+      !node->input_edge(0, &found.variable).ok() || !node->input_edge(1, &found.operand).ok()) {
     return absl::nullopt;
   }
   found.dtype = found.operand->src()->output_type(found.operand->src_output());
@@ -68,48 +52,23 @@ absl::optional<Addition> AdditionOf(Node* node) {
   return has_update ? absl::make_optional(found) : absl::nullopt;
 }
 
-absl::StatusOr<Node*> MakeUpdate(const Addition& addition, Graph* graph) {
-  TF_ASSIGN_OR_RETURN(Node * before, ReadBefore(addition, graph));
-  Node *sum = nullptr, *update = nullptr;
-  TF_RETURN_IF_ERROR(Like(*addition.node, graph->NewName("composite_sum"), addition.op)
-                         .Input(before)
-                         .Input(addition.operand->src(), addition.operand->src_output())
-                         .Finalize(graph, &sum));
-  // Its name stays: a caller of the function may wait for it.
-  TF_RETURN_IF_ERROR(Like(*addition.node, addition.node->name(), kUpdateOp)
-                         .Input(addition.variable->src(), addition.variable->src_output())
-                         .Input(before)
-                         .Input(sum)
-                         .ControlInputs(WaitsFor(*addition.node))
-                         .Finalize(graph, &update));
-  for (const Edge* edge : addition.node->out_edges()) graph->AddControlEdge(update, edge->dst());
-  graph->RemoveNode(addition.node);
-  return update;
-}
-
-bool Waits(const Node& node, const Node& before) {
-  const auto is_before = [&](const Edge* edge) { return edge->src() == &before; };
-  return absl::c_any_of(node.in_edges(), is_before);
-}
-
-// The other nodes that have the variable of an update.
-std::vector<Node*> OthersOf(const Node& update) {
-  const Edge* variable = EdgeOf(update, kVariable);
-  std::vector<Node*> others;
-  for (const Edge* edge : variable->src()->out_edges()) {
-    const bool has_it = edge->src_output() == variable->src_output();
-    if (has_it && edge->dst() != &update) others.push_back(edge->dst());
+// What is added to what the variable held. AddN adds tensors of one shape alone, as TensorFlow's
+// additions to variables do.
+absl::StatusOr<Node*> SumOf(const Addition& addition, Node* before, Graph* graph) {
+  tensorflow::NodeBuilder::NodeOut operand(addition.operand->src(), addition.operand->src_output());
+  if (addition.subtracts) {
+    Node* negated = nullptr;
+    TF_RETURN_IF_ERROR(Like(*addition.node, graph->NewName("composite_negated"), "Neg")
+                           .Input(operand)
+                           .Finalize(graph, &negated));
+    operand = negated;
   }
-  return others;
-}
-
-// Whether a read sees what an update wrote: it waits for that, and each other node that may write
-// waits for the read, or the update for it.
-bool SeesSum(const Node& read, const Node& update, const std::vector<Node*>& others) {
-  const auto is_apart = [&](const Node* one) {
-    return one->type_string() == kReadOp || Waits(*one, read) || Waits(update, *one);
-  };
-  return read.type_string() == kReadOp && Waits(read, update) && absl::c_all_of(others, is_apart);
+  const std::vector<tensorflow::NodeBuilder::NodeOut> terms = {before, operand};
+  Node* sum = nullptr;
+  TF_RETURN_IF_ERROR(Like(*addition.node, graph->NewName("composite_sum"), "AddN")
+                         .Input(terms)
+                         .Finalize(graph, &sum));
+  return sum;
 }
 
 bool IsNarrow(DataType dtype) {
@@ -132,63 +91,142 @@ bool IsMadeOfNarrow(const Node& node) {
   return false;
 }
 
-// Gives what reads an updated variable the sum: so a region need not end at the variable. Not that
-// of 16-bit floats: Adam divides a gradient by its size, and of one that cancels a kernel may have
-// another sign than TensorFlow's ops. No check of a kernel of all of it would pass.
-absl::Status ReadSum(const Node& update, Graph* graph) {
-  if (IsMadeOfNarrow(*GivenTo(update, kAfter))) return absl::OkStatus();
-  const std::vector<Node*> others = OthersOf(update);
-  for (Node* read : others) {
-    if (!SeesSum(*read, update, others)) continue;
-    const std::vector<const Edge*> users(read->out_edges().begin(), read->out_edges().end());
-    for (const Edge* edge : users) {
-      if (edge->IsControlEdge()) continue;
-      TF_RETURN_IF_ERROR(
-          graph->UpdateEdge(GivenTo(update, kAfter), 0, edge->dst(), edge->dst_input()));
+// Makes updates of the additions of a graph.
+class Rewriting {
+ public:
+  Rewriting(AccessOrder* order, Graph* graph) : order_(*order), graph_(*graph) {}
+
+  absl::Status Add(const Addition& addition) {
+    const Value variable = ValueOf(*addition.variable);
+    if (order_.IsWrittenMeanwhile(variable, *addition.node)) return absl::OkStatus();
+    TF_ASSIGN_OR_RETURN(Node * before, ReadBefore(addition));
+    TF_ASSIGN_OR_RETURN(Node * sum, SumOf(addition, before, &graph_));
+    // Its name stays: a caller of the function may wait for it.
+    Node* update = nullptr;
+    TF_RETURN_IF_ERROR(Like(*addition.node, addition.node->name(), kUpdateOp)
+                           .Input(variable.first, variable.second)
+                           .Input(before)
+                           .Input(sum)
+                           .ControlInputs(WaitsFor(*addition.node))
+                           .Finalize(&graph_, &update));
+    if (!order_.Has(*before)) read_for_[before] = update;
+    TakeThePlace(addition.node, update);
+    order_.Replace(addition.node, update);
+    graph_.RemoveNode(addition.node);
+    updates_.push_back(update);
+    return absl::OkStatus();
+  }
+
+  // Gives what reads an updated variable the sum: so a region need not end at the variable. Not
+  // that of 16-bit floats: Adam divides a gradient by its size, and of one that cancels a kernel
+  // may have another sign than TensorFlow's ops. No check of a kernel of all of it would pass.
+  absl::Status ReadSums() {
+    for (const Node* update : updates_) {
+      if (IsMadeOfNarrow(*GivenTo(*update, kAfter))) continue;
+      for (Node* read : ReadsOf(*update)) {
+        if (!SeesSum(*read, *update)) continue;
+        const std::vector<const Edge*> users(read->out_edges().begin(), read->out_edges().end());
+        for (const Edge* edge : users) {
+          if (edge->IsControlEdge()) continue;
+          TF_RETURN_IF_ERROR(
+              graph_.UpdateEdge(GivenTo(*update, kAfter), 0, edge->dst(), edge->dst_input()));
+        }
+      }
     }
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
 
-// Whether nobody sees what an update wrote before another one writes.
-bool IsOverwritten(const Node& update, const Node& by) {
-  const auto is_control = [](const Edge* edge) { return edge->IsControlEdge(); };
-  const auto is_apart = [&](const Node* one) {
-    const bool is_unread =
-        one->type_string() == kReadOp && absl::c_all_of(one->out_edges(), is_control);
-    return one == &by || is_unread || Waits(update, *one) || Waits(*one, by);
-  };
-  return GivenTo(by, kBefore) == GivenTo(update, kAfter) && Waits(by, update) &&
-         absl::c_all_of(OthersOf(update), is_apart);
-}
+  // Merges updates in succession, as those of an optimizer and of its weight decay.
+  absl::Status MergeOverwritten() {
+    for (Node*& update : updates_) {
+      const auto overwrites = [&](const Node* by) {
+        return by != nullptr && by != update && IsOverwritten(*update, *by);
+      };
+      const auto by = absl::c_find_if(updates_, overwrites);
+      if (by == updates_.end()) continue;
+      TF_RETURN_IF_ERROR(Merge(update, *by));
+      update = nullptr;
+    }
+    return absl::OkStatus();
+  }
 
-// Has the second of two updates in succession do both.
-absl::Status Merge(Node* update, Node* by, Graph* graph) {
-  Node *before = GivenTo(*update, kBefore), *place = nullptr;
-  TF_RETURN_IF_ERROR(graph->UpdateEdge(before, 0, by, kBefore));
-  // Who waits for the first waits for what it waited for.
-  std::vector<Node*> waits_for = WaitsFor(*update);
-  waits_for.push_back(before);
-  TF_RETURN_IF_ERROR(
-      Like(*update, update->name(), "NoOp").ControlInputs(waits_for).Finalize(graph, &place));
-  for (const Edge* edge : update->out_edges()) graph->AddControlEdge(place, edge->dst());
-  graph->RemoveNode(update);
-  return absl::OkStatus();
-}
+ private:
+  // What the variable holds when the addition runs: what a node reads that it waits for, if nobody
+  // may write in between, or else a node of its own.
+  absl::StatusOr<Node*> ReadBefore(const Addition& addition) {
+    const Value variable = ValueOf(*addition.variable);
+    for (Node* read : WaitsFor(*addition.node)) {
+      const bool is_read = read->type_string() == kReadOp && IsOf(*read, addition.variable) &&
+                           read->output_type(0) == addition.dtype && order_.Has(*read);
+      if (is_read && !order_.IsWrittenBetween(variable, *read, *addition.node)) return read;
+    }
+    std::vector<Node*> waits_for = WaitsFor(*addition.node);
+    for (Node* writer : order_.WritersBefore(variable, *addition.node)) {
+      waits_for.push_back(writer);
+    }
+    Node* read = nullptr;
+    TF_RETURN_IF_ERROR(Like(*addition.node, graph_.NewName("composite_read"), kReadOp)
+                           .Input(variable.first, variable.second)
+                           .ControlInputs(waits_for)
+                           .Attr("dtype", addition.dtype)
+                           .Finalize(&graph_, &read));
+    return read;
+  }
 
-// Merges updates in succession, as those of an optimizer and of its weight decay.
-absl::Status MergeOverwritten(std::vector<Node*> updates, Graph* graph) {
-  for (Node*& update : updates) {
-    const auto overwrites = [&](const Node* by) {
-      return by != nullptr && by != update && IsOverwritten(*update, *by);
+  // Who waits for a node waits for another one, too.
+  void TakeThePlace(const Node* node, Node* by) {
+    for (const Edge* edge : node->out_edges()) graph_.AddControlEdge(by, edge->dst());
+  }
+
+  // The nodes that read the variable of an update.
+  std::vector<Node*> ReadsOf(const Node& update) const {
+    const Edge* variable = EdgeOf(update, kVariable);
+    std::vector<Node*> reads;
+    for (const Edge* edge : variable->src()->out_edges()) {
+      const bool has_it = edge->src_output() == variable->src_output();
+      if (has_it && edge->dst()->type_string() == kReadOp) reads.push_back(edge->dst());
+    }
+    return reads;
+  }
+
+  // Whether a node reads what an update wrote, and no other node.
+  bool SeesSum(const Node& read, const Node& update) const {
+    const auto read_for = read_for_.find(&read);
+    const Node& at = read_for == read_for_.end() ? read : *read_for->second;
+    return order_.Has(at) && order_.IsBefore(update, at) &&
+           !order_.IsWrittenBetween(ValueOf(*EdgeOf(update, kVariable)), update, at);
+  }
+
+  // Whether nobody sees what an update wrote before another one writes.
+  bool IsOverwritten(const Node& update, const Node& by) const {
+    const auto is_control = [](const Edge* edge) { return edge->IsControlEdge(); };
+    const auto counts = [&](const Node& node) {
+      return node.type_string() != kReadOp || !absl::c_all_of(node.out_edges(), is_control);
     };
-    const auto by = absl::c_find_if(updates, overwrites);
-    if (by == updates.end()) continue;
-    TF_RETURN_IF_ERROR(Merge(update, *by, graph));
-    update = nullptr;
+    return GivenTo(by, kBefore) == GivenTo(update, kAfter) && order_.IsBefore(update, by) &&
+           !order_.IsAccessedBetween(ValueOf(*EdgeOf(update, kVariable)), update, by, counts);
   }
-  return absl::OkStatus();
-}
+
+  // Has the second of two updates in succession do both.
+  absl::Status Merge(Node* update, Node* by) {
+    Node *before = GivenTo(*update, kBefore), *place = nullptr;
+    TF_RETURN_IF_ERROR(graph_.UpdateEdge(before, 0, by, kBefore));
+    // Who waits for the first waits for what it waited for.
+    std::vector<Node*> waits_for = WaitsFor(*update);
+    waits_for.push_back(before);
+    TF_RETURN_IF_ERROR(
+        Like(*update, update->name(), "NoOp").ControlInputs(waits_for).Finalize(&graph_, &place));
+    TakeThePlace(update, place);
+    order_.Replace(update, nullptr);
+    graph_.RemoveNode(update);
+    return absl::OkStatus();
+  }
+
+  AccessOrder& order_;
+  Graph& graph_;
+  std::vector<Node*> updates_;                              // null: merged with another one
+  absl::flat_hash_map<const Node*, const Node*> read_for_;  // the updates that reads are made for
+};
 
 // Has reads know their variables, so that a kernel may write there.
 absl::Status ReadToUpdate(Graph* graph) {
@@ -216,18 +254,22 @@ absl::Status ReadToUpdate(Graph* graph) {
 
 }  // namespace
 
-absl::Status MakeUpdates(MayUpdate may_update, Graph* graph) {
-  std::vector<Node*> nodes;
-  for (Node* node : graph->op_nodes()) nodes.push_back(node);
-  std::vector<Node*> updates;
-  for (Node* node : nodes) {
+absl::Status MakeUpdates(MayUpdate may_update, const VariableFacts& facts, Graph* graph) {
+  std::vector<Addition> additions;
+  for (Node* node : graph->op_nodes()) {
+    if (node->IsControlFlow()) return absl::OkStatus();  // what waits may never run
     const absl::optional<Addition> addition = AdditionOf(node);
-    if (addition && may_update(*node, *addition->operand->src())) {
-      TF_ASSIGN_OR_RETURN(updates.emplace_back(), MakeUpdate(*addition, graph));
-    }
+    if (addition && may_update(*node, *addition->operand->src())) additions.push_back(*addition);
   }
-  for (const Node* update : updates) TF_RETURN_IF_ERROR(ReadSum(*update, graph));
-  TF_RETURN_IF_ERROR(MergeOverwritten(std::move(updates), graph));
+  if (additions.empty()) return absl::OkStatus();
+  VariableUses uses(facts.library);
+  const auto order = AccessOrder::Of(*graph, &uses, facts.may_have_twice);
+  if (order == nullptr) return absl::OkStatus();
+  Rewriting rewriting(order.get(), graph);
+  for (const Addition& addition : additions) TF_RETURN_IF_ERROR(rewriting.Add(addition));
+  TF_RETURN_IF_ERROR(rewriting.ReadSums());
+  TF_RETURN_IF_ERROR(rewriting.MergeOverwritten());
+  TF_RETURN_IF_ERROR(order->Restore(graph));
   return ReadToUpdate(graph);
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
@@ -13,13 +14,24 @@ namespace composite {
 using MayUpdate =
     absl::FunctionRef<bool(const tensorflow::Node& addition, const tensorflow::Node& operand)>;
 
+// What functions have of variables.
+struct VariableFacts {
+  const tensorflow::FunctionLibraryDefinition& library;  // with the functions that nodes run
+  bool may_have_twice;  // two arguments of one function may be one variable
+};
+
 // Puts a sum of what the variable holds, and CompositeUpdateVariable, which has it hold the sum, in
 // the place of each addition of floats to a variable (AssignAddVariableOp, AssignSubVariableOp)
-// that may be one, and CompositeReadVariable (contents.h) in that of the read of it. What waits for
-// the addition to read the variable takes the sum, unless another node may write in between, or it
-// is made of 16-bit floats. Of two additions in succession, where the second one takes the first
-// one's sum, it does both. All else stays, the names of the additions too.
-absl::Status MakeUpdates(MayUpdate may_update, tensorflow::Graph* graph);
+// that may be one, and CompositeReadVariable (contents.h) in that of the read of it. What reads the
+// variable behind the addition takes the sum, unless it is made of 16-bit floats. Of two additions
+// in succession, where the second one takes the first one's sum, it does both. All else stays, the
+// names of the additions too.
+//
+// No sum is of what another node may have written over, and nobody takes one in the place of what
+// another node may have written: see access_order.h. Accesses that were ordered stay so. Additions
+// that another node may come between are left alone.
+absl::Status MakeUpdates(MayUpdate may_update, const VariableFacts& facts,
+                         tensorflow::Graph* graph);
 
 }  // namespace composite
 
