@@ -13,6 +13,7 @@ from composite.acceleration import model_folder
 from composite.acceleration.comparing import Accelerated, Terms, compared
 from composite.acceleration.report import LEAST_GAIN, ModelReport
 from composite.ops import call
+from composite.ops.keras_models import inputs_of
 from composite.ops.op import CompositeOp
 from composite.trials import drawing
 
@@ -180,6 +181,13 @@ def _inference(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _drawn(model: Any, size: int) -> list[Any]:
     """One call of a Keras model, drawn."""
-    if not isinstance(model, tf.keras.Model) or not model.built:
+    if not isinstance(model, tf.keras.Model):
         raise ValueError("composite.accelerate needs the inputs of one call of the function")
-    return [drawing.drawn(model.input, size)]
+    given = inputs_of(model)
+    if given is None:
+        raise ValueError(
+            f"composite.accelerate needs the inputs of one call of {_name(model)}, which does not "
+            "say what it takes: give them, composite.accelerate(model, x), or build the model with "
+            "keras.Input"
+        )
+    return [drawing.drawn(given, size)]

@@ -175,6 +175,14 @@ def test_a_keras_model_tells_its_inputs() -> None:
     np.testing.assert_allclose(fast(given), model(given), rtol=1e-5, atol=1e-6)
 
 
+def test_a_sequential_model_need_not_have_been_called() -> None:
+    keras = tf.keras
+    model = keras.Sequential([keras.Input((48,)), keras.layers.Dense(12, activation="gelu")])
+    fast = composite.accelerate(model)
+    assert fast.report.deviation.is_small
+    np.testing.assert_allclose(fast(tf.ones([2, 48])), model(tf.ones([2, 48])), atol=1e-6)
+
+
 @pytest.mark.usefixtures("times")
 def test_the_report_is_a_table_and_a_page() -> None:
     report = composite.accelerate(layers, tf.ones([4, 4])).report
@@ -191,6 +199,9 @@ def test_wrong_arguments() -> None:
         composite.accelerate(3)  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="needs the inputs of one call"):
         composite.accelerate(layers)
+    told = r"of one call of open_ended, which does not say what it takes: give them"
+    with pytest.raises(ValueError, match=told):
+        composite.accelerate(tf.keras.Sequential([tf.keras.layers.Dense(2)], name="open_ended"))
 
 
 def test_ops_are_recognized_first(times: list[float]) -> None:
