@@ -91,7 +91,7 @@ class AcceleratedByBatch(Accelerated):
 
 def batch_of(given: Sequence[Any]) -> int:
     """The first dim of the first input; -1 where it has none."""
-    shape = getattr(next(iter(tf.nest.flatten(given)), None), "shape", ())
+    shape: Any = getattr(next(iter(tf.nest.flatten(given)), None), "shape", ())
     return -1 if len(shape) == 0 or shape[0] is None else int(shape[0])
 
 

@@ -12,7 +12,7 @@ import composite
 from composite.ops.keras_models import inputs_of
 
 
-class Subclassed(keras.Model):  # type: ignore[misc]
+class Subclassed(keras.Model):
     def __init__(self) -> None:
         super().__init__()
         self.dense = keras.layers.Dense(2)
