@@ -9,6 +9,8 @@
 Importing this package imports nothing else. TensorFlow comes with the first name that needs it,
 after a check that it is the one that the package was built for; MLIR with the first decorated op;
 TVM with the first kernel that has to be compiled. `load(folder, tensorflow=False)` needs none.
+Where the environment has COMPOSITE_REGIONS=1, the runtime is loaded as soon as anybody has imported
+TensorFlow.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from composite.binding import tensorflow_version
+from composite.jit import process_regions
 
 if TYPE_CHECKING:
     from composite import hybrid as hybrid
@@ -165,3 +168,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+process_regions.arrange()

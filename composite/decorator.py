@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from composite.aot import own_kernels
 from composite.autodiff import gradient
-from composite.binding import native, program_marks, settings
+from composite.binding import environment, native, program_marks
 from composite.binding.program_marks import ProgramMarks
 from composite.binding.records import record
 from composite.compiler import declaration
@@ -185,7 +185,7 @@ def register(op: CompositeOp) -> None:
 @functools.cache
 def set_up() -> None:
     """Done once, before the first op: settings checked, the runtime told of the compiler."""
-    settings.check_environment()
+    environment.check()
     OPS.on_new_name(gradient.register)
     OPS.on_new_name(batching.register)
     OPS.on_new_name(statistics.register)

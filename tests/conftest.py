@@ -53,6 +53,15 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
+def pytest_report_header() -> str:
+    """What the machine adds to the tests: kernels are made for its level."""
+    from composite.compiler.tvm.target import ENVIRONMENT, Target
+
+    host = Target.host()
+    limit = f", at most {os.environ[ENVIRONMENT]}" if os.environ.get(ENVIRONMENT) else ""
+    return f"kernels: for {host.isa}{limit}, {host.cores} cores"
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if (worker := sys.modules.get("composite.jit.worker")) is not None:
         worker.stop()  # it may be about to write there

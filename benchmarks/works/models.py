@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from composite.ops.keras_models import inputs_of
+
 if TYPE_CHECKING:
     import keras
 
@@ -144,7 +146,7 @@ MODELS: Mapping[str, Callable[[], keras.Model]] = {
 
 
 def inputs(model: keras.Model, batch: int) -> Any:
-    """The inputs of one call, drawn, in the structure of `model.input`: words where integers."""
+    """The inputs of one call, drawn, in the structure that it takes: words where integers."""
     import keras
     import tensorflow as tf
 
@@ -157,4 +159,4 @@ def inputs(model: keras.Model, batch: int) -> Any:
         drawn = random.integers(*limits, shape) if is_word else random.standard_normal(shape)
         return tf.constant(drawn, one.dtype)
 
-    return keras.tree.map_structure(draw, model.input)
+    return keras.tree.map_structure(draw, inputs_of(model))

@@ -13,6 +13,7 @@ from composite.acceleration import model_folder
 from composite.acceleration.comparing import Accelerated, Terms, compared
 from composite.acceleration.report import LEAST_GAIN, ModelReport
 from composite.ops import call
+from composite.ops.keras_models import inputs_of
 from composite.ops.op import CompositeOp
 from composite.trials import drawing
 
@@ -31,6 +32,7 @@ def accelerate(
     rtol: float | None = ...,
     timeout: float | None = ...,
     xla: bool = ...,
+    batches: Sequence[int] = ...,
     ops: Sequence[CompositeOp] | None = ...,
 ) -> Accelerated: ...
 
@@ -62,6 +64,7 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     rtol: float | None = None,
     timeout: float | None = None,
     xla: bool = False,
+    batches: Sequence[int] = (),
     ops: Sequence[CompositeOp] | None = (),
 ) -> Accelerated | ModelReport:
     """Gives kernels to parts of the graph of a function, where that makes it faster.
@@ -92,6 +95,10 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         timeout: seconds to wait for kernels at most; those that come later are used all the same.
         xla: compare and time what XLA makes of the whole function, too, and call that where it is
             the fastest. XLA compiles anew for each shape, while the call waits. Not for a folder.
+        batches: further sizes of the first dim of the inputs, at each of which the function is
+            run, compared and timed, too: calls of that size run what was the fastest at it. Calls
+            of a size that was not measured run what was the fastest with `inputs`. Not for a
+            folder.
         ops: composites that are put in the places of what computes the same, before regions are
             formed around them and with them, as `composite.recognize` does; None for all of the
             process. For each shape anew, while the call waits. Not for a folder.
@@ -102,14 +109,14 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
 
     Raises:
         TypeError: if `model` is not callable and no folder, or a folder comes without `out`, or
-            with `xla` or `ops`; or for `ops` that are no composites.
+            with `xla`, `batches` or `ops`; or for `ops` that are no composites.
         ValueError: without inputs, unless a Keras model tells them, for signatures or inputs that
-            the SavedModel has not, for what `deny` does not take, or where `ops` is None and the
-            process has no composites.
+            the SavedModel has not, for what `deny` does not take, for `batches` of inputs that have
+            no first dim, or where `ops` is None and the process has no composites.
         FileNotFoundError: if the folder has no SavedModel.
         ImportError: if the SavedModel needs composites that are not loaded.
     """
-    terms = Terms(entries(deny, min_ops), rtol, timeout, min_gain, xla)
+    terms = Terms(entries(deny, min_ops), rtol, timeout, min_gain, xla, tuple(batches))
     if isinstance(model, str | os.PathLike):
         if out is None:
             raise TypeError("composite.accelerate of a folder needs out=, the folder to write")
@@ -117,6 +124,8 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
             raise TypeError(
                 "xla= is for a function of this process: no folder says who compiles it"
             )
+        if batches:
+            raise TypeError("batches= is for a function: the inputs of a folder are one dict")
         if ops is None or ops:
             raise TypeError("ops= is for a function: give the folder to composite.recognize first")
         asked = model_folder.Call(of_folder(inputs), signatures, size, terms)
@@ -180,6 +189,13 @@ def _inference(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _drawn(model: Any, size: int) -> list[Any]:
     """One call of a Keras model, drawn."""
-    if not isinstance(model, tf.keras.Model) or not model.built:
+    if not isinstance(model, tf.keras.Model):
         raise ValueError("composite.accelerate needs the inputs of one call of the function")
-    return [drawing.drawn(model.input, size)]
+    given = inputs_of(model)
+    if given is None:
+        raise ValueError(
+            f"composite.accelerate needs the inputs of one call of {_name(model)}, which does not "
+            "say what it takes: give them, composite.accelerate(model, x), or build the model with "
+            "keras.Input"
+        )
+    return [drawing.drawn(given, size)]

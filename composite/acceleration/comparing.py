@@ -41,6 +41,7 @@ class Terms:
     timeout: float | None = None
     min_gain: float = LEAST_GAIN
     xla: bool = False
+    batches: tuple[int, ...] = ()
 
     def end(self) -> float | None:
         """When to stop waiting for kernels, by the monotonic clock."""
@@ -70,6 +71,49 @@ class Accelerated(DirectCalls):
     report: AccelerationReport
 
 
+class AcceleratedByBatch(Accelerated):
+    """The same where several sizes of a batch were measured: each is called its own way."""
+
+    def __init__(self, function: Any) -> None:
+        """`function` serves the sizes that were not measured."""
+        super().__init__(function)
+        self._at: dict[int, Accelerated] = {}
+
+    def serve(self, batch: int, way: Accelerated) -> None:
+        """Has this way serve calls whose first input is so long."""
+        self._at[batch] = way
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the way that was the fastest at this size."""
+        way = self._at.get(batch_of(args))
+        return super().__call__(*args, **kwargs) if way is None else way(*args, **kwargs)
+
+
+def batch_of(given: Sequence[Any]) -> int:
+    """The first dim of the first input; -1 where it has none."""
+    shape: Any = getattr(next(iter(tf.nest.flatten(given)), None), "shape", ())
+    return -1 if len(shape) == 0 or shape[0] is None else int(shape[0])
+
+
+def at_batch(given: Sequence[Any], batch: int) -> list[Any]:
+    """The same inputs, repeated or cut to another size of their first dim. ValueError without one.
+
+    Inputs that have another first dim stay as they are.
+    """
+    before = batch_of(given)
+    if before < 1 or batch < 1:
+        raise ValueError(
+            f"batches={batch}: the first input has no such dim, or the size is not above 0"
+        )
+
+    def resized(one: Any) -> Any:
+        if len(getattr(one, "shape", ())) == 0 or one.shape[0] != before:
+            return one
+        return tf.gather(one, tf.range(batch) % before)
+
+    return [tf.nest.map_structure(resized, one) for one in given]
+
+
 def compared(
     call: Callable[..., Any],
     name: str,
@@ -82,6 +126,8 @@ def compared(
     `name` is what the report calls it; `ops` are recognized in it before regions are formed, None
     for those of the process.
     """
+    for batch in terms.batches:
+        at_batch(given, batch)  # before anything is compiled
     word = word_of(name)
     original, wanted = without_regions(call, word, given)
     worker.start_for_regions()
@@ -101,6 +147,7 @@ def compared(
         by_xla = replace(by_xla, microseconds=1e6 * times[2])
     report = AccelerationReport(
         name=name,
+        inputs=_described(given),
         partition=partition,
         deviation=moved,
         original_us=1e6 * times[0],
@@ -111,9 +158,47 @@ def compared(
         xla=by_xla,
         recognition=None if recognizing is None else recognizing.report(*given),
     )
-    best = 2 if report.is_xla_best else 1 if report.is_gain else 0
-    ways[best].report = report
-    return ways[best]
+    if not terms.batches:
+        chosen = ways[_best(report)]
+        chosen.report = report
+        return chosen
+    by_batch = AcceleratedByBatch(functions[_best(report)])
+    found_at = {batch: _at(batch, ways, given, report, terms) for batch in terms.batches}
+    for batch, one in {batch_of(given): report, **found_at}.items():
+        by_batch.serve(batch, ways[_best(one)])
+    by_batch.report = replace(report, batches=found_at)
+    for way in ways:
+        way.report = by_batch.report
+    return by_batch
+
+
+def _best(report: AccelerationReport) -> int:
+    """Which way is called: the original, with regions, or what XLA compiled."""
+    return 2 if report.is_xla_best else 1 if report.is_gain else 0
+
+
+def _at(
+    batch: int,
+    ways: Sequence[Accelerated],
+    given: Sequence[Any],
+    report: AccelerationReport,
+    terms: Terms,
+) -> AccelerationReport:
+    """The report of a call with another batch."""
+    inputs = at_batch(given, batch)
+    is_complete = settled(ways[1], inputs, terms.end())
+    wanted, *found = [flat(way(*inputs)) for way in ways]
+    moved = [deviation(one, wanted, terms.rtol) for one in found]
+    times = [1e6 * seconds for seconds in _times(ways, inputs)]
+    xla = None if len(ways) < 3 else Compiled(deviation=moved[1], microseconds=times[2])
+    return replace(
+        report,
+        deviation=moved[0],
+        original_us=times[0],
+        accelerated_us=times[1],
+        is_complete=is_complete,
+        xla=xla,
+    )
 
 
 def _by_xla(
@@ -131,6 +216,12 @@ def _by_xla(
 def in_one_line(error: Exception) -> str:
     """What an error says, for a report."""
     return " ".join(str(getattr(error, "message", error)).split())
+
+
+def _described(given: Sequence[Any]) -> str:
+    """Dtypes and shapes of inputs, as text."""
+    arrays = [x for x in tf.nest.flatten(given) if hasattr(x, "shape") and hasattr(x, "dtype")]
+    return ", ".join(f"{tf.as_dtype(x.dtype).name}{list(x.shape)}" for x in arrays)
 
 
 def word_of(name: str) -> str:

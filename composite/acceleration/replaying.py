@@ -21,6 +21,7 @@ from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
+from composite.binding.log import logger
 from composite.binding.printed import Printed
 from composite.binding.records import CONSTANTS
 from composite.compiler.tvm import NotCovered
@@ -57,6 +58,7 @@ class Replayed:
         error: the kernel's largest error, as a part of the largest absolute value of a row.
         strategy: how the kernel was made.
         proof: what is proven of its accesses.
+        failure: what was raised while the region was run or its kernel checked; "" if nothing was.
         kernel_us: microseconds of a node with the kernel, 0 if it was not timed.
         expansion_us: the same with TensorFlow's ops.
     """
@@ -67,6 +69,7 @@ class Replayed:
     inputs: str
     wrong: str = ""
     refusal: str = ""
+    failure: str = ""
     error: float = 0.0
     strategy: str = ""
     proof: str = ""
@@ -75,13 +78,15 @@ class Replayed:
 
     @property
     def is_right(self) -> bool:
-        """Whether no output is wrong."""
-        return not self.wrong
+        """Whether no output is wrong, as far as there is a kernel, and nothing failed."""
+        return not self.wrong and not self.failure
 
     def lines(self) -> list[str]:
         """What is to be said of it."""
         ops = ", ".join(f"{n} {op}" if n > 1 else op for op, n in self.ops.most_common())
         told = [f"region {self.region[-8:]} ({self.file}): {ops}", f"  inputs: {self.inputs}"]
+        if self.failure:
+            return [*told, f"  it could not be checked: {self.failure}"]
         if self.refusal:
             return [*told, f"  no kernel: {self.refusal}"]
         told.append(f"  the kernel is wrong: {self.wrong}" if self.wrong else self._accuracy())
@@ -107,7 +112,7 @@ class ReplayReport(Printed):
 
     @property
     def is_right(self) -> bool:
-        """Whether no kernel is wrong."""
+        """Whether no kernel is wrong, and all regions could be run."""
         return all(one.is_right for one in self.replayed)
 
     def print_to(self, console: Console) -> None:
@@ -136,8 +141,11 @@ def replay(path: str | os.PathLike[str], *, timed: bool = True) -> ReplayReport:
     """
     folder = Path(path)
     files = sorted(folder.glob("*.pb")) if folder.is_dir() else [folder]
-    if not files:
-        raise FileNotFoundError(f"no region was dumped in {folder}")
+    if not files or not files[0].exists():
+        raise FileNotFoundError(
+            f"no region was dumped in {folder}: a process writes those that it calls with "
+            f"COMPOSITE_REGIONS=1 and COMPOSITE_REGIONS_DUMP={folder}"
+        )
     with call.eager_mode():
         return ReplayReport(tuple(_replayed(file, timed=timed) for file in files))
 
@@ -179,6 +187,16 @@ def _replayed(file: Path, *, timed: bool) -> Replayed:
     ops = Counter(node.op for node in dump.library.function[0].node_def)
     inputs = ", ".join(f"{x.dtype.name}{list(x.shape)}" for x in dump.inputs)
     found = Replayed(file.name, dump.request.program, ops, inputs)
+    try:
+        return _judged(found, dump, timed=timed)
+    except Exception as error:  # noqa: BLE001 - the report tells it, and others come after it
+        logger.debug("%s: where", file, exc_info=True)
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        return replace(found, failure=told)
+
+
+def _judged(found: Replayed, dump: _Dump, *, timed: bool) -> Replayed:
+    """What becomes of a region: its kernel, made and checked, and the dumped inputs."""
     try:
         target = produce.target_of(dump.request)
         request = _at_sizes(produce.sized(dump.request, target), dump.inputs)

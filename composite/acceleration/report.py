@@ -49,6 +49,8 @@ class AccelerationReport(Printed):
         calls: what each region ran in the call that was compared, by the region's name.
         xla: what XLA makes of it; None if that was not asked for.
         recognition: the ops that were found in it; None if none were looked for.
+        inputs: the dtypes and shapes of the call that was compared and timed, as text.
+        batches: the same for other sizes of the inputs' first dim, by the size.
     """
 
     name: str
@@ -61,6 +63,8 @@ class AccelerationReport(Printed):
     calls: Mapping[str, RegionCounts] = field(default_factory=dict)
     xla: Compiled | None = None
     recognition: RecognitionReport | None = None
+    inputs: str = ""
+    batches: Mapping[int, AccelerationReport] = field(default_factory=dict)
 
     @property
     def has_kernels(self) -> bool:
@@ -123,6 +127,19 @@ class AccelerationReport(Printed):
         far = "" if moved.is_small else f", more than the {moved.bound:.2g} that is allowed"
         return f"{made.microseconds:.0f} us, results within {moved.distance:.2g}{far}"
 
+    def _measured(self) -> list[str]:
+        """The times and the distance, of each call that was measured."""
+        lines = [
+            f"original {self.original_us:.0f} us, with regions {self.accelerated_us:.0f} us; "
+            f"results within {self.deviation.distance:.2g} of the largest |y|"
+        ]
+        if self.xla is not None:
+            lines.append(f"by XLA: {self._by_xla(self.xla)}")
+        for batch, one in self.batches.items():
+            lines.append(f"batch of {batch}: {one.verdict}")
+            lines += [f"  {line}" for line in one._measured()]
+        return lines
+
     def print_to(self, console: Console) -> None:
         """Prints the report."""
         from rich.markup import escape
@@ -142,13 +159,11 @@ class AccelerationReport(Printed):
         outside = ", ".join(f"{n} {op}" for op, n in self.partition.outside.most_common())
         console.print(table)
         console.print(f"outside of regions: {outside or 'nothing'}", highlight=False)
-        console.print(
-            f"original {self.original_us:.0f} us, with regions {self.accelerated_us:.0f} us; "
-            f"results within {self.deviation.distance:.2g} of the largest |y|",
-            highlight=False,
-        )
-        if self.xla is not None:
-            console.print(f"by XLA: {self._by_xla(self.xla)}", highlight=False, markup=False)
+        for line in self._measured():
+            console.print(line, highlight=False, markup=False)
+        if self.inputs:
+            told = f"measured with {self.inputs}; batches= measures other sizes of the first dim"
+            console.print(told, highlight=False, markup=False)
         if self.recognition is not None:
             self.recognition.print_to(console)
         if not self.is_complete:

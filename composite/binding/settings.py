@@ -14,21 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from composite.binding import native, records
+from composite.binding.environment import BACKENDS, NUMERICS
 from composite.binding.records import AttrValue, record
-
-BACKENDS = ("auto", "tvm", "tf")
-NUMERICS = ("fast", "strict")
-LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16")
-COMPILERS = ("process", "thread")
-# What is chosen for a process. The runtime reads all but the compiler's.
-ENVIRONMENT = {
-    "COMPOSITE_COMPILER": COMPILERS,  # where kernels are compiled
-    "COMPOSITE_BACKEND": BACKENDS,
-    "COMPOSITE_NUMERICS": NUMERICS,
-    "COMPOSITE_REGIONS": ("0", "1"),  # whether parts of graphs become nodes
-    "COMPOSITE_ISA": LEVELS,  # the highest level whose kernels may run
-}
-
 
 # How the runtime is told of a choice between yes, no and nothing.
 _REGIONS = {None: "", True: "on", False: "off"}
@@ -139,12 +126,3 @@ def node_attrs() -> dict[str, AttrValue]:
         how = records.CHECKED if _local.check_numerics else records.PLAIN
         attrs[records.PORTABLE] = AttrValue(s=how)
     return attrs
-
-
-def check_environment() -> None:
-    """ValueError when a variable of ENVIRONMENT has a value that there is not."""
-    for variable, allowed in ENVIRONMENT.items():
-        value = os.environ.get(variable, "")
-        if value and value not in allowed:
-            choices = ", ".join(repr(choice) for choice in allowed)
-            raise ValueError(f"{variable}={value!r} in the environment is not one of {choices}")

@@ -24,7 +24,7 @@ def replay(dump: Path, *, no_times: bool) -> None:
       composite replay dump
 
     Each gets a kernel, which is compared with the region's ops in float64. The exit code is 3 when
-    one is wrong.
+    one is wrong, or could not be checked.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     import composite
 

@@ -18,6 +18,7 @@ from composite.editing.editing import Editor, edit
 from composite.editing.match import Match, match_of
 from composite.editing.report import Joined, ReplacementReport
 from composite.editing.scope import Handle
+from composite.ops.keras_models import inputs_of
 from composite.saving import graph_protos, saved_model, saving
 from composite.saving.model_loading import require
 
@@ -129,12 +130,13 @@ def _in_function(model: Any, editor: Editor[Report], word: str) -> Edited[Report
 def concrete_of(model: Any, word: str) -> Any:
     """The one trace of a function, or of the inference of a Keras model."""
     if isinstance(model, tf.keras.Model):
-        if not model.built or getattr(model, "input", None) is None:
+        given = inputs_of(model)
+        if given is None:
             raise ValueError(
                 f"{word} needs the inputs of the Keras model: build it, or give a trace, "
                 "tf.function(model).get_concrete_function(tf.TensorSpec(...))"
             )
-        specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), model.input)
+        specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), given)
         return tf.function(lambda x: model(x, training=False)).get_concrete_function(specs)
     if hasattr(model, "captured_inputs") and hasattr(model, "function_def"):
         return model

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from composite.aot.loading import load
 from composite.binding.log import logger
+from composite.jit import worker
 from composite.ops.registry import OPS
 from composite.saving import contents, keras_archive, region_kernels
 from composite.tf_op import saved_models
@@ -87,6 +88,7 @@ def _require(model: Path, folder: Path, *, native_code: bool) -> None:
         region_kernels.load(folder, needs.kernels, native_code=native_code)
         if not native_code:
             logger.info("%s has kernels inside, which native_code=True would use", model)
+            worker.start_for_regions()  # they are made anew
 
 
 def _load_libraries(model: Path, needs: contents.Contents) -> None:

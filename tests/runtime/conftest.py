@@ -14,6 +14,7 @@ from composite.jit import worker
 from tests.runtime import kernel_support as k
 
 _numbers = itertools.count()
+_LOWERED_NOWHERE = ["NoOp"]  # what no region has
 
 
 def _set_kernel_ops(ops: list[str], **dtypes: list[tf.DType]) -> None:
@@ -30,6 +31,12 @@ def no_compiler() -> Iterator[None]:
     _set_kernel_ops(sorted(table.NAMES), dtypes=[tf.as_dtype(name) for name in DTYPES])
     if compiling:
         worker.start()
+
+
+@pytest.fixture(scope="module")
+def lowers_nothing(no_compiler: None) -> None:
+    """A compiler that lowers none of the tests' ops: regions are formed, and nodes of none stay."""
+    _set_kernel_ops(_LOWERED_NOWHERE)
 
 
 @pytest.fixture

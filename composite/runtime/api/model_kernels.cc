@@ -21,6 +21,7 @@
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/regions/refused_nodes.h"
+#include "composite/runtime/regions/region_options.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/platform/errors.h"
@@ -146,6 +147,7 @@ absl::Status LoadModelKernels(const std::string& folder, const std::string& dige
                    << " is not used: " << record.status().message();
     } else if (regions.contains(record->program)) {
       TF_RETURN_IF_ERROR(Install(folder, *std::move(record)));
+      NoteKernelsOfRegions();
     }
   }
   loaded->digests.insert(description.digest);

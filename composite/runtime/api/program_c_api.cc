@@ -20,6 +20,7 @@
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/regions/function_regions.h"
 #include "composite/runtime/regions/refused_nodes.h"
+#include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "composite/runtime/tensorflow/xla_constants.h"
@@ -126,8 +127,10 @@ absl::Status SetKernelOps(const char* request, size_t size) {
       compiled.Add(static_cast<tensorflow::DataType>(dtype));
     }
   }
+  const std::vector<std::string> ops = Strings(record, "ops");
   SetCompiledDtypes(compiled);
-  Registry::Global().SetKernelOps(Strings(record, "ops"));
+  SetRegionsAreCompiled(!ops.empty());
+  Registry::Global().SetKernelOps(ops);
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 #include "composite/runtime/regions/region_options.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "absl/base/thread_annotations.h"
@@ -46,6 +47,9 @@ int NumberOr(const char* variable, int otherwise) {
   return otherwise;
 }
 
+std::atomic<bool> regions_are_compiled{false};
+std::atomic<bool> has_kernels_of_regions{false};
+
 struct Burnt {
   ForkMutex mutex;
   absl::flat_hash_set<std::string> regions ABSL_GUARDED_BY(mutex);
@@ -60,6 +64,17 @@ absl::StatusOr<RegionsOption> ParseRegions(absl::string_view value) {
   return absl::InvalidArgumentError(
       absl::StrCat("regions \"", value, "\" is unknown; write one of \"on\", \"off\""));
 }
+
+bool RegionsCanHaveKernels() {
+  return regions_are_compiled.load(std::memory_order_acquire) ||
+         has_kernels_of_regions.load(std::memory_order_acquire);
+}
+
+void SetRegionsAreCompiled(bool are_compiled) {
+  regions_are_compiled.store(are_compiled, std::memory_order_release);
+}
+
+void NoteKernelsOfRegions() { has_kernels_of_regions.store(true, std::memory_order_release); }
 
 RegionsOption& ThreadRegions() {
   thread_local RegionsOption option = RegionsOption::kUnset;

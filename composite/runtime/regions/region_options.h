@@ -19,6 +19,12 @@ enum class RegionsOption : signed char { kUnset, kOn, kOff };
 // Of "on", "off" and "", which is kUnset. InvalidArgument for anything else.
 absl::StatusOr<RegionsOption> ParseRegions(absl::string_view value);
 
+// Whether a region can have a kernel in this process: its kernels are compiled here, or a model
+// brought some.
+bool RegionsCanHaveKernels();
+void SetRegionsAreCompiled(bool are_compiled);
+void NoteKernelsOfRegions();
+
 // Of the calling thread.
 RegionsOption& ThreadRegions();
 

@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/kernels/options.h"
 #include "composite/runtime/portable/portable_calls.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/function_versions.h"
@@ -227,11 +228,19 @@ DeniedOf FunctionsWithRegions(const FunctionLibraryDefinition& library,
   return names;
 }
 
+// Whether a region that is formed now can be anything but its expansion: it may get a kernel, or
+// say why it has none, where kernels are a must.
+bool RegionsMatter() {
+  if (RegionsCanHaveKernels()) return true;
+  const absl::StatusOr<Options> process = ProcessOptions();
+  return !process.ok() || ThreadOptions().Or(*process).must();
+}
+
 // Returns how many there are. In bodies of functions alone: what a session fetches or feeds, it
 // finds by its name.
 absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
                                    const Devices& devices) {
-  if (options.flib_def == nullptr) return 0;
+  if (options.flib_def == nullptr || !RegionsMatter()) return 0;
   const tensorflow::FunctionDef* function = options.function_def;
   const auto may_join = [&](const Node& node) {
     return PlacedOn(node.requested_device(), devices).has_kernels();

@@ -175,6 +175,14 @@ def test_a_keras_model_tells_its_inputs() -> None:
     np.testing.assert_allclose(fast(given), model(given), rtol=1e-5, atol=1e-6)
 
 
+def test_a_sequential_model_need_not_have_been_called() -> None:
+    keras = tf.keras
+    model = keras.Sequential([keras.Input((48,)), keras.layers.Dense(12, activation="gelu")])
+    fast = composite.accelerate(model)
+    assert fast.report.deviation.is_small
+    np.testing.assert_allclose(fast(tf.ones([2, 48])), model(tf.ones([2, 48])), atol=1e-6)
+
+
 @pytest.mark.usefixtures("times")
 def test_the_report_is_a_table_and_a_page() -> None:
     report = composite.accelerate(layers, tf.ones([4, 4])).report
@@ -186,11 +194,51 @@ def test_the_report_is_a_table_and_a_page() -> None:
     assert "<html>" in report.to_html()
 
 
+def test_each_batch_is_called_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {8: [2e-3, 1e-3, 4e-3], 16: [2e-3, 3e-3, 1e-3], 3: [1e-3, 2e-3, 2e-3]}
+
+    def measured(functions: Any, inputs: Any) -> list[float]:
+        return told[int(inputs[0].shape[0])]
+
+    monkeypatch.setattr(comparing, "_times", measured)
+    weights = tf.ones([4])
+    fast = composite.accelerate(
+        lambda x, w: layers(x * w), tf.ones([8, 4]), weights, xla=True, batches=[16, 3]
+    )
+    assert fast.report.is_gain
+    assert fast.report.batches[16].is_xla_best
+    assert not fast.report.batches[3].is_gain and not fast.report.batches[3].is_xla_best
+    assert all(one.deviation.is_small for one in fast.report.batches.values())
+    text = str(fast.report)
+    assert "batch of 16: runs what XLA compiled, 2.00 times as fast" in text
+    assert "batch of 3: runs the original: regions make 0.50 of its speed" in text
+    assert "measured with float32[8, 4], float32[4]; batches= measures other sizes" in text
+    ways = {}
+    for batch in (8, 16, 3, 5):
+        x = tf.reshape(tf.range(batch * 4.0), [batch, 4]) / 9.0
+        before = composite.stats()
+        np.testing.assert_allclose(fast(x, weights), layers(x * weights), rtol=1e-4, atol=1e-6)
+        ways[batch] = sum(one.calls for one in (composite.stats() - before).by_region.values())
+    assert ways == {8: 1, 16: 0, 3: 0, 5: 1}  # regions are called for those they are best at
+
+
+def test_wrong_batches() -> None:
+    with pytest.raises(ValueError, match="the first input has no such dim"):
+        composite.accelerate(layers, tf.constant(1.0), batches=[2])
+    with pytest.raises(ValueError, match="the size is not above 0"):
+        composite.accelerate(layers, tf.ones([2]), batches=[0])
+    with pytest.raises(TypeError, match="batches= is for a function"):
+        composite.accelerate("folder", out="out", batches=[2])  # type: ignore[call-overload]
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="takes a function or a model, not 3"):
         composite.accelerate(3)  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="needs the inputs of one call"):
         composite.accelerate(layers)
+    told = r"of one call of open_ended, which does not say what it takes: give them"
+    with pytest.raises(ValueError, match=told):
+        composite.accelerate(tf.keras.Sequential([tf.keras.layers.Dense(2)], name="open_ended"))
 
 
 def test_ops_are_recognized_first(times: list[float]) -> None:
@@ -247,8 +295,8 @@ def test_ops_are_for_functions() -> None:
 _NESTED = """
 import tensorflow as tf
 import composite
-from composite.binding import native
-native.library()
+from composite.jit import worker
+worker.announce_compiler()  # which nobody runs: kernels may come, and the regions stay
 
 @tf.function
 def inner(x):
@@ -265,6 +313,6 @@ print(composite.stats()["regions"])
 
 
 def test_the_first_regions_of_a_process_keep_their_names(run_python: RunPython) -> None:
-    done = run_python(_NESTED, env={"COMPOSITE_JIT": "0", "TF_CPP_MIN_LOG_LEVEL": "1"})
+    done = run_python(_NESTED, env={"TF_CPP_MIN_LOG_LEVEL": "1"})
     assert done.stdout.strip() == "1"
     assert "altered" not in done.stderr

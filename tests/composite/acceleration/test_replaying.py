@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
@@ -85,9 +86,30 @@ def test_a_kernel_that_is_wrong(dump: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert found.lines()[-1] == "  the kernel is wrong: it failed its check: output 0 is off"
 
 
+def test_a_region_that_fails_does_not_hide_the_others(
+    dump: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_kernel = produce.compile_kernel
+    first = []
+
+    def fails_once(*args: Any) -> Any:
+        if not first:
+            first.append(1)
+            raise tf.errors.InvalidArgumentError(None, None, "indices[0] = 7\nis not in [0, 5)")
+        return compile_kernel(*args)
+
+    monkeypatch.setattr(produce, "compile_kernel", fails_once)
+    report = composite.replay(dump, timed=False)
+    failed, right = report.replayed
+    told = "it could not be checked: InvalidArgumentError: indices[0] = 7 is not in [0, 5)"
+    assert failed.lines()[-1] == f"  {told}"
+    assert (failed.is_right, right.is_right, report.is_right) == (False, True, False)
+
+
 def test_what_is_no_dump(dump: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no region was dumped in"):
-        composite.replay(tmp_path)
+    for none in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(FileNotFoundError, match=r"was dumped in .*: a process .*_DUMP="):
+            composite.replay(none)
     file = tmp_path / "other.pb"
     file.write_bytes(b"no proto")
     with pytest.raises(ValueError, match="other.pb is no region that was dumped"):

@@ -99,6 +99,29 @@ def test_a_process_that_compiles_nothing(
     assert done.stdout.strip() == printed
 
 
+_COMPILES = """
+import sys
+import numpy as np
+import tensorflow as tf
+import composite
+model = composite.load_model(sys.argv[1])
+sample = np.load(sys.argv[2])
+for _ in range(2):
+    y = model.signatures["serving_default"](x=tf.constant(sample["x"]))["y"]
+    np.testing.assert_allclose(y, sample["y"], rtol=1e-4, atol=1e-5)
+    composite.wait()
+print(composite.stats()["compiles"] > 0)
+"""
+
+
+def test_a_process_that_may_not_run_them_compiles_its_own(
+    fast: Path, tmp_path: Path, run_python: RunPython
+) -> None:
+    env = {"COMPOSITE_CACHE_DIR": str(tmp_path / "cache")}
+    done = run_python(_COMPILES, str(fast), str(fast.parent / "8.npz"), env=env)
+    assert done.stdout.strip() == "True"
+
+
 def _description(model: Path) -> Path:
     return model / region_kernels.FOLDER / "kernels.pb"
 
