@@ -73,7 +73,7 @@ void MarkTakeOvers(const Graph& graph, std::vector<Region>* regions) {
     const RegionFunction& function = region.function;
     GraphPart& part = parts.emplace_back(GraphPart{region.nodes, {}, function.results});
     for (const Argument& argument : function.arguments) {
-      part.arguments.push_back(argument.is_variable ? Value() : argument.value);
+      part.arguments.push_back(argument.is_variable ? NodeOutput() : argument.value);
     }
   }
   const std::vector<TakeOvers> found = TakeOversOf(graph, parts);
@@ -241,10 +241,10 @@ absl::Status AddFunctions(const std::vector<Region>& regions, FunctionLibraryDef
 absl::Status Replace(Graph* graph, const std::vector<Region>& regions) {
   // A region may read another one, made before or after it.
   std::vector<Node*> calls;
-  absl::flat_hash_map<Value, Value> moved;
+  absl::flat_hash_map<NodeOutput, NodeOutput> moved;
   for (const Region& region : regions) {
     TF_ASSIGN_OR_RETURN(Node * call, graph->AddNode(region.call));
-    const std::vector<Value>& results = region.function.results;
+    const std::vector<NodeOutput>& results = region.function.results;
     for (size_t i = 0; i < results.size(); ++i) moved[results[i]] = {call, static_cast<int>(i)};
     calls.push_back(call);
   }
@@ -255,7 +255,7 @@ absl::Status Replace(Graph* graph, const std::vector<Region>& regions) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (arguments[i].is_variable) continue;
       auto it = moved.find(arguments[i].value);
-      const Value& from = it == moved.end() ? arguments[i].value : it->second;
+      const NodeOutput& from = it == moved.end() ? arguments[i].value : it->second;
       graph->AddEdge(from.first, from.second, calls[k], static_cast<int>(i));
     }
   }

@@ -18,7 +18,7 @@ namespace composite {
 
 struct LeftBehind {
   struct Read {
-    Value variable;
+    NodeOutput variable;
     tensorflow::NodeDef node;  // without inputs
     int argument = 0;          // of the region, that it gives
   };

@@ -34,22 +34,22 @@ bool IsShape(const Node& node) { return node.type_string() == "Shape"; }
 
 using Inside = absl::flat_hash_set<const Node*>;
 
-bool IsReadOutside(const Value& value, const Inside& inside) {
+bool IsReadOutside(const NodeOutput& value, const Inside& inside) {
   return absl::c_any_of(value.first->out_edges(), [&](const Edge* edge) {
     return edge->src_output() == value.second && !inside.contains(edge->dst());
   });
 }
 
 // What a view is of.
-Value FirstInput(const Node& view) {
+NodeOutput FirstInput(const Node& view) {
   const auto is_given = [](const Edge* edge) { return edge->dst_input() == 0; };
   const Edge* edge = *absl::c_find_if(view.in_edges(), is_given);
   return {edge->src(), edge->src_output()};
 }
 
 // The same, behind the views that are inside.
-Value Viewed(Node* view, const Inside& inside) {
-  Value value = {view, 0};
+NodeOutput Viewed(Node* view, const Inside& inside) {
+  NodeOutput value = {view, 0};
   while (IsView(*value.first) && inside.contains(value.first)) value = FirstInput(*value.first);
   return value;
 }
@@ -82,10 +82,10 @@ class Copy {
 
   absl::Status Add(Node* node) {
     const RegionLoop* loop = loops_.Find(*node);
-    std::vector<Value> inputs;
+    std::vector<NodeOutput> inputs;
     for (int i = 0; i < node->num_inputs(); ++i) {
       TF_ASSIGN_OR_RETURN(const Argument from, Read(*node, i));
-      TF_ASSIGN_OR_RETURN(Value input, Input(from));
+      TF_ASSIGN_OR_RETURN(NodeOutput input, Input(from));
       inputs.push_back(input);
     }
     std::string name = absl::StrCat("n", next_++);
@@ -155,14 +155,14 @@ class Copy {
   }
 
   // Where what is read of the graph is in the copy.
-  absl::StatusOr<Value> Input(const Argument& from) {
-    const Value& value = from.value;
+  absl::StatusOr<NodeOutput> Input(const Argument& from) {
+    const NodeOutput& value = from.value;
     if (auto it = inside_.find(value.first); it != inside_.end()) {
-      return Value{it->second, value.second};
+      return NodeOutput{it->second, value.second};
     }
     if (IsCopied(*value.first)) {
       TF_RETURN_IF_ERROR(Add(value.first));
-      return Value{inside_[value.first], value.second};
+      return NodeOutput{inside_[value.first], value.second};
     }
     auto [it, is_new] = argument_of_.try_emplace(std::make_pair(value, from.is_variable), nullptr);
     if (is_new) {
@@ -171,7 +171,7 @@ class Copy {
       TF_ASSIGN_OR_RETURN(it->second,
                           AddEnd("_Arg", absl::StrCat("arg_", index), index, from.dtype));
     }
-    return Value{it->second, 0};
+    return NodeOutput{it->second, 0};
   }
 
   bool IsCopied(const Node& node) const {
@@ -182,12 +182,12 @@ class Copy {
   bool IsShapeAtHand(const Node& node) const {
     const Edge* of = nullptr;
     if (!IsShape(node) || !node.input_edge(0, &of).ok()) return false;
-    const Value value = {of->src(), of->src_output()};
+    const NodeOutput value = {of->src(), of->src_output()};
     return inside_.find(of->src()) != inside_.end() ||
            argument_of_.find({value, false}) != argument_of_.end();
   }
 
-  absl::Status AddResult(Value value) {
+  absl::Status AddResult(NodeOutput value) {
     const int index = static_cast<int>(results_.size());
     results_.push_back(value);
     TF_ASSIGN_OR_RETURN(Node * end, AddEnd("_Retval", absl::StrCat("result_", index), index,
@@ -211,10 +211,11 @@ class Copy {
   std::unique_ptr<Graph> graph_;
   // Members and copied nodes; null: not yet copied.
   absl::flat_hash_map<const Node*, Node*> inside_;
-  absl::flat_hash_map<std::pair<Value, bool>, Node*> argument_of_;  // by whether it is a variable
-  std::map<std::string, FunctionDef> functions_;                    // that loops run
+  absl::flat_hash_map<std::pair<NodeOutput, bool>, Node*>
+      argument_of_;                               // by whether it is a variable
+  std::map<std::string, FunctionDef> functions_;  // that loops run
   std::vector<Argument> arguments_;
-  std::vector<Value> results_;
+  std::vector<NodeOutput> results_;
   int next_ = 0;
 };
 
@@ -222,7 +223,7 @@ class Copy {
 
 std::vector<Node*> TakeViews(std::vector<Node*>* nodes) {
   const Inside inside(nodes->begin(), nodes->end());
-  absl::flat_hash_map<Value, std::vector<Node*>> views_of;  // that are read outside
+  absl::flat_hash_map<NodeOutput, std::vector<Node*>> views_of;  // that are read outside
   for (Node* node : *nodes) {
     if (IsView(*node) && IsReadOutside({node, 0}, inside)) {
       views_of[Viewed(node, inside)].push_back(node);
@@ -233,7 +234,8 @@ std::vector<Node*> TakeViews(std::vector<Node*>* nodes) {
     const bool is_inside = inside.contains(viewed.first);
     if (is_inside && views.size() + IsReadOutside(viewed, inside) == 1) continue;
     for (Node* view : views) {
-      for (Value at = {view, 0}; at != viewed; at = FirstInput(*at.first)) taken.insert(at.first);
+      for (NodeOutput at = {view, 0}; at != viewed; at = FirstInput(*at.first))
+        taken.insert(at.first);
     }
   }
   const auto stays =

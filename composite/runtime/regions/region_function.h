@@ -17,7 +17,7 @@ namespace composite {
 
 // What a region reads from outside: a value, or what a variable holds.
 struct Argument {
-  Value value;
+  NodeOutput value;
   tensorflow::DataType dtype = tensorflow::DT_INVALID;
   bool is_variable = false;
 };
@@ -27,7 +27,7 @@ struct RegionFunction {
   tensorflow::FunctionDef function;
   std::vector<tensorflow::FunctionDef> loops;  // the functions that its loops run
   std::vector<Argument> arguments;
-  std::vector<Value> results;  // what is read of it outside
+  std::vector<NodeOutput> results;  // what is read of it outside
   // Which node each of the function's is a copy of.
   absl::flat_hash_map<std::string, const tensorflow::Node*> origins;
 };

@@ -19,7 +19,7 @@ constexpr size_t kBits = 64;
 constexpr size_t kMostWords = size_t{1} << 24;  // of all nodes
 
 // What a node is given, behind nodes that give on what they are given.
-Value InputOf(const Node& node, int input) {
+NodeOutput InputOf(const Node& node, int input) {
   const Edge* edge = nullptr;
   if (!node.input_edge(input, &edge).ok()) return {};
   while (edge->src()->IsIdentity() && edge->src()->input_edge(0, &edge).ok()) {
@@ -110,7 +110,7 @@ bool AccessOrder::IsBefore(const Node& a, const Node& b) const {
   return IsBefore(NumberOf(a), NumberOf(b), /*surely=*/true);
 }
 
-AccessOrder::Same AccessOrder::AreSame(const Value& a, const Value& b) const {
+AccessOrder::Same AccessOrder::AreSame(const NodeOutput& a, const NodeOutput& b) const {
   if (a == b) return Same::kYes;
   if (a.first == nullptr || b.first == nullptr) return Same::kMaybe;
   if (a.first->IsArg() && b.first->IsArg()) return may_have_twice_ ? Same::kMaybe : Same::kNo;
@@ -121,7 +121,7 @@ AccessOrder::Same AccessOrder::AreSame(const Value& a, const Value& b) const {
 }
 
 std::pair<Use, AccessOrder::Same> AccessOrder::UseOf(const Access& access,
-                                                     const Value& variable) const {
+                                                     const NodeOutput& variable) const {
   std::pair<Use, Same> found = {access.others,
                                 access.others == Use::kNone ? Same::kNo : Same::kMaybe};
   for (const auto& [own, use] : access.variables) {
@@ -153,7 +153,7 @@ bool AccessOrder::IsBetween(int access, Same same, int from, int to) const {
   return same == Same::kYes || IsBefore(access, to, false) || IsBefore(from, access, false);
 }
 
-bool AccessOrder::IsAccessedBetween(const Value& variable, const Node& from, const Node& to,
+bool AccessOrder::IsAccessedBetween(const NodeOutput& variable, const Node& from, const Node& to,
                                     absl::FunctionRef<bool(const Node&)> counts) const {
   for (size_t i = 0; i < accesses_.size(); ++i) {
     const Access& access = accesses_[i];
@@ -164,13 +164,14 @@ bool AccessOrder::IsAccessedBetween(const Value& variable, const Node& from, con
   return false;
 }
 
-bool AccessOrder::IsWrittenBetween(const Value& variable, const Node& from, const Node& to) const {
+bool AccessOrder::IsWrittenBetween(const NodeOutput& variable, const Node& from,
+                                   const Node& to) const {
   return IsAccessedBetween(variable, from, to, [&](const Node& node) {
     return UseOf(accesses_[NumberOf(node)], variable).first == Use::kWrites;
   });
 }
 
-bool AccessOrder::IsWrittenMeanwhile(const Value& variable, const Node& access) const {
+bool AccessOrder::IsWrittenMeanwhile(const NodeOutput& variable, const Node& access) const {
   const int own = NumberOf(access);
   for (int i = 0; i < static_cast<int>(accesses_.size()); ++i) {
     const auto [use, same] = UseOf(accesses_[i], variable);
@@ -180,7 +181,8 @@ bool AccessOrder::IsWrittenMeanwhile(const Value& variable, const Node& access) 
   return false;
 }
 
-std::vector<Node*> AccessOrder::WritersBefore(const Value& variable, const Node& access) const {
+std::vector<Node*> AccessOrder::WritersBefore(const NodeOutput& variable,
+                                              const Node& access) const {
   const int own = NumberOf(access);
   const std::vector<Node*> waits_for = WaitsFor(access);
   std::vector<Node*> writers;

@@ -56,18 +56,18 @@ class AccessOrder {
   // `to`: it may be neither before `from` nor behind `to`. A node of which nobody knows whether it
   // has the variable counts where a path leads to `to` or from `from`: or else TensorFlow has no
   // order.
-  bool IsAccessedBetween(const Value& variable, const tensorflow::Node& from,
+  bool IsAccessedBetween(const NodeOutput& variable, const tensorflow::Node& from,
                          const tensorflow::Node& to,
                          absl::FunctionRef<bool(const tensorflow::Node&)> counts) const;
-  bool IsWrittenBetween(const Value& variable, const tensorflow::Node& from,
+  bool IsWrittenBetween(const NodeOutput& variable, const tensorflow::Node& from,
                         const tensorflow::Node& to) const;
 
   // Whether a node writes to the variable of an access, and no path says which is first.
-  bool IsWrittenMeanwhile(const Value& variable, const tensorflow::Node& access) const;
+  bool IsWrittenMeanwhile(const NodeOutput& variable, const tensorflow::Node& access) const;
 
   // The nodes before an access that may write to the variable, without those that what it waits for
   // by control edges is, or is behind.
-  std::vector<tensorflow::Node*> WritersBefore(const Value& variable,
+  std::vector<tensorflow::Node*> WritersBefore(const NodeOutput& variable,
                                                const tensorflow::Node& access) const;
 
   // Has `by` access what a node did; null for no one.
@@ -82,7 +82,7 @@ class AccessOrder {
   struct Access {
     tensorflow::Node* node;  // null: there is none any more
     int id;                  // of the node that it was of first
-    std::vector<std::pair<Value, Use>> variables;
+    std::vector<std::pair<NodeOutput, Use>> variables;
     Use others;
     bool has_effects;
   };
@@ -90,9 +90,9 @@ class AccessOrder {
 
   AccessOrder(VariableUses* uses, bool may_have_twice, const tensorflow::Graph& graph);
 
-  Same AreSame(const Value& a, const Value& b) const;
+  Same AreSame(const NodeOutput& a, const NodeOutput& b) const;
   // What an access does to a variable, and whether it is known to have that one.
-  std::pair<Use, Same> UseOf(const Access& access, const Value& variable) const;
+  std::pair<Use, Same> UseOf(const Access& access, const NodeOutput& variable) const;
   bool AreInConflict(const Access& a, const Access& b) const;
   bool IsBetween(int access, Same same, int from, int to) const;
   bool IsBefore(int a, int b, bool surely) const;

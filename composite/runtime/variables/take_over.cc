@@ -55,7 +55,7 @@ class Order {
   absl::flat_hash_map<const Node*, std::vector<size_t>> waiting_;
 };
 
-Value ValueOf(const Edge& edge) { return {edge.src(), edge.src_output()}; }
+NodeOutput ValueOf(const Edge& edge) { return {edge.src(), edge.src_output()}; }
 
 // An update whose sum a part gives.
 struct Update {
@@ -67,19 +67,19 @@ struct Update {
 // By part; in the order of the graph, so that equal graphs stay equal.
 std::vector<std::vector<Update>> UpdatesOf(const Graph& graph,
                                            const std::vector<GraphPart>& parts) {
-  absl::flat_hash_map<Value, std::pair<size_t, int>> results;
+  absl::flat_hash_map<NodeOutput, std::pair<size_t, int>> results;
   for (size_t k = 0; k < parts.size(); ++k) {
-    const std::vector<Value>& own = parts[k].results;
+    const std::vector<NodeOutput>& own = parts[k].results;
     for (size_t i = 0; i < own.size(); ++i) results[own[i]] = {k, static_cast<int>(i)};
   }
   std::vector<std::vector<Update>> updates(parts.size());
   for (const Node* node : graph.op_nodes()) {
     if (node->type_string() != kUpdateOp) continue;
     const auto result = results.find(ValueOf(*EdgeOf(*node, kAfter)));
-    const Value before = ValueOf(*EdgeOf(*node, kBefore));
+    const NodeOutput before = ValueOf(*EdgeOf(*node, kBefore));
     if (result == results.end() || before.first->type_string() != kReadToUpdateOp) continue;
     const auto& [part, after] = result->second;
-    const std::vector<Value>& arguments = parts[part].arguments;
+    const std::vector<NodeOutput>& arguments = parts[part].arguments;
     const auto argument = absl::c_find(arguments, before);
     if (argument == arguments.end()) continue;
     updates[part].push_back({node, static_cast<int>(argument - arguments.begin()), after});

@@ -13,8 +13,8 @@ namespace composite {
 // What becomes one node.
 struct GraphPart {
   std::vector<tensorflow::Node*> nodes;
-  std::vector<Value> arguments;
-  std::vector<Value> results;
+  std::vector<NodeOutput> arguments;
+  std::vector<NodeOutput> results;
 };
 
 struct TakeOvers {

@@ -20,7 +20,7 @@ bool IsOf(const Node& node, const Edge* variable) {
          edge->src() == variable->src() && edge->src_output() == variable->src_output();
 }
 
-void MoveEdge(const Edge* edge, const Value& from, tensorflow::Graph* graph) {
+void MoveEdge(const Edge* edge, const NodeOutput& from, tensorflow::Graph* graph) {
   Node* const reader = edge->dst();
   const int input = edge->dst_input();
   graph->RemoveEdge(edge);

@@ -11,7 +11,7 @@
 
 namespace composite {
 
-using Value = std::pair<tensorflow::Node*, int>;  // a node and one of its outputs
+using NodeOutput = std::pair<tensorflow::Node*, int>;  // a node and one of its outputs
 
 inline constexpr char kReadOp[] = "ReadVariableOp";
 inline constexpr char kReadToUpdateOp[] = "CompositeReadVariable";
@@ -31,7 +31,7 @@ std::vector<tensorflow::Node*> WaitsFor(const tensorflow::Node& node);
 
 // Has an edge come from another value. Not Graph::UpdateEdge, which writes to an input of the
 // reader's NodeDef: one whose edges were added by themselves has none.
-void MoveEdge(const tensorflow::Edge* edge, const Value& from, tensorflow::Graph* graph);
+void MoveEdge(const tensorflow::Edge* edge, const NodeOutput& from, tensorflow::Graph* graph);
 
 // A node on the device that another one asks for.
 tensorflow::NodeBuilder Like(const tensorflow::Node& node, absl::string_view name, const char* op);

@@ -35,7 +35,7 @@ struct Addition {
   bool subtracts;
 };
 
-Value ValueOf(const Edge& edge) { return {edge.src(), edge.src_output()}; }
+NodeOutput ValueOf(const Edge& edge) { return {edge.src(), edge.src_output()}; }
 
 // The addition that a node is; empty for others.
 absl::optional<Addition> AdditionOf(Node* node) {
@@ -97,7 +97,7 @@ class Rewriting {
   Rewriting(AccessOrder* order, Graph* graph) : order_(*order), graph_(*graph) {}
 
   absl::Status Add(const Addition& addition) {
-    const Value variable = ValueOf(*addition.variable);
+    const NodeOutput variable = ValueOf(*addition.variable);
     if (order_.IsWrittenMeanwhile(variable, *addition.node)) return absl::OkStatus();
     TF_ASSIGN_OR_RETURN(Node * before, ReadBefore(addition));
     TF_ASSIGN_OR_RETURN(Node * sum, SumOf(addition, before, &graph_));
@@ -154,7 +154,7 @@ class Rewriting {
   // What the variable holds when the addition runs: what a node reads that it waits for, if nobody
   // may write in between, or else a node of its own.
   absl::StatusOr<Node*> ReadBefore(const Addition& addition) {
-    const Value variable = ValueOf(*addition.variable);
+    const NodeOutput variable = ValueOf(*addition.variable);
     for (Node* read : WaitsFor(*addition.node)) {
       const bool is_read = read->type_string() == kReadOp && IsOf(*read, addition.variable) &&
                            read->output_type(0) == addition.dtype && order_.Has(*read);
