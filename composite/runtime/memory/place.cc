@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "composite/runtime/memory/blind_writes.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 
 namespace composite {
@@ -13,7 +14,6 @@ using tensorflow::TensorBuffer;
 
 using IsPrivate = bool (*)(const TensorBuffer& root);
 
-std::atomic<bool> blind_writes{false};
 std::atomic<IsPrivate> is_private{nullptr};
 
 // Null for a tensor without elements. TensorFlow 2.21 keeps the buffer of a tensor to itself but
@@ -51,10 +51,6 @@ bool StaysWhileHeld(const Tensor& tensor) {
 }
 
 void SetIsPrivate(IsPrivate known) { is_private.store(known, std::memory_order_release); }
-
-void NoteBlindWrites() { blind_writes.store(true, std::memory_order_relaxed); }
-
-bool HasBlindWrites() { return blind_writes.load(std::memory_order_relaxed); }
 
 // A slice holds the buffer that it is a part of, once.
 bool IsHeldBy(const TensorBuffer& buffer, int tensors) {
