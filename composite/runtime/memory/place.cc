@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "composite/runtime/memory/blind_writes.h"
+#include "composite/runtime/memory/exports.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 
 namespace composite {
@@ -44,7 +45,7 @@ bool Place::IsOf(const Tensor& tensor) const {
 bool StaysWhileHeld(const Tensor& tensor) {
   const TensorBuffer* const root = RootOf(tensor);
   if (root == nullptr) return true;
-  if (HasBlindWrites()) return false;
+  if (HasBlindWrites() || IsExported(*root)) return false;
   if (root->OwnsMemory()) return true;
   const IsPrivate known = is_private.load(std::memory_order_acquire);
   return known != nullptr && known(*root);

@@ -32,8 +32,8 @@ class PackedConstants {
   PackedConstants(bool counted, size_t most) : counted_(counted), most_(most) {}
 
   // The packed arguments of `kernel`, which has some, for this call; packs at the first call with
-  // these inputs. Null when the inputs turn out to be others in every call, and when somebody might write
-  // to what a packed form is made of.
+  // these inputs. Null when the inputs turn out to be others in every call, and when somebody else
+  // may write to one that is packed.
   absl::StatusOr<std::shared_ptr<const Tensors>> Get(tensorflow::OpKernelContext* context,
                                                      const InstalledKernel& kernel)
       ABSL_LOCKS_EXCLUDED(mu_);
