@@ -329,6 +329,11 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/regions/test_form_regions.py": "prepared_under region_counts region_options",
     "tests/runtime/variables/test_updates.py": "read_op update_node update_op",
     "tests/composite/jit/test_variables.py": "composite/runtime/variables/contents",
+    "tests/composite/binding/test_dlpack_exports.py": "composite/runtime/memory/exports",
+    "tests/composite/ops/test_memory_of_weights.py": (
+        "composite/runtime/memory/blind_writes composite/runtime/memory/idle"
+        " composite/runtime/memory/place composite/runtime/python/array_memory"
+    ),
     "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite node_rewrite",
     "tests/runtime/tensorflow/test_call_names.py": "stand_in",
     "tests/composite/ops/test_function_op.py": "composite/runtime/tensorflow/function_op",

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from composite.binding import tensorflow_version
+from composite.binding import dlpack_exports, tensorflow_version
 
 LIBRARY = "libcomposite_runtime.so"
 _NOT_YET = 256  # COMPOSITE_NOT_YET of c_api.h
@@ -78,6 +78,7 @@ def _load() -> ctypes.CDLL:
     loaded.composite_python_array_type.argtypes = [ctypes.py_object]
     loaded.composite_python_array_type.restype = None
     loaded.composite_python_array_type(np.ndarray)
+    dlpack_exports.watch(ctypes.PyDLL(str(path)).composite_python_note_export)
     return loaded
 
 

@@ -47,7 +47,7 @@ class Program:
             self.drop()
         if self._draw.random() < 0.4 and {*self._last} <= {*self._sides[0].objects}:
             self._call_dense(self._last, 2 * len(self._last))  # what was packed, after a write
-        acts: list[Callable[[], None]] = [
+        acts: list[Callable[[], object]] = [
             *[self.make_tensor, self.make_parts, self.make_view, self.make_array] * 2,
             *[self.make_variable, self.assign, self.assign_part, self.export, self.write] * 2,
             *[self.descend, self.momentum, self.follow, self.call_in_turn, self.call_graph] * 3,
@@ -74,10 +74,8 @@ class Program:
             lambda t: [tf.reshape(t[1:2], _SQUARE), t[2]],
         ]
         way = ways[self._draw.integers(len(ways))]
-        return [
-            self._add("part", lambda side, i=i: way(side.objects[name])[i])
-            for i in range(len(way(self._sides[0].objects[name])))
-        ]
+        count = len(way(self._sides[0].objects[name]))
+        return [self._add("part", _part(way, name, i)) for i in range(count)]
 
     def make_view(self) -> None:
         """The same numbers, as other objects."""
@@ -122,7 +120,7 @@ class Program:
         if (name := self._one(_has_parts)) is None:
             return
         for i in range(int(self._draw.integers(1, PARTS + 1))):
-            self._add("variable", lambda side, i=i: tf.Variable(tf.unstack(side.objects[name])[i]))
+            self._add("variable", _part(lambda t: [*map(tf.Variable, tf.unstack(t))], name, i))
 
     def export(self) -> None:
         """An array of NumPy's of what a tensor holds."""
@@ -303,6 +301,10 @@ class Program:
 
 def _is_tensor(one: Any) -> bool:
     return tf.is_tensor(one) and not isinstance(one, tf.Variable)
+
+
+def _part(way: Callable[[Any], Any], name: str, i: int) -> Callable[[Side], Any]:
+    return lambda side: way(side.objects[name])[i]
 
 
 def _has_parts(one: Any) -> bool:

@@ -35,7 +35,7 @@ class Runner:
     def __init__(self) -> None:
         """Waits for the kernels."""
         self._sides = (Side(ours=True), Side(ours=False))
-        train(self._sides[0], composite.wait)
+        train(self._sides[0])
 
     def run(self, seed: int, counts: Counts) -> None:
         """Runs the program of a seed; stops at the first difference."""

@@ -6,7 +6,6 @@ of a program do the same to objects of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
@@ -104,7 +103,7 @@ def _value(one: Any) -> Any:
     return one if isinstance(one, np.ndarray) else one.numpy()
 
 
-def train(side: Side, ready: Callable[[], None], times: int = 24) -> None:
+def train(side: Side, times: int = 24) -> None:
     """Calls each function of a side, so that there are kernels for it."""
     draws = tf.random.stateless_normal([ROWS, SIZE], [1, 1])
     first, second = (tf.Variable(tf.zeros([SIZE, SIZE])) for _ in range(2))
@@ -116,4 +115,4 @@ def train(side: Side, ready: Callable[[], None], times: int = 24) -> None:
             side.call("layers", draws, first, second)
         for _ in range(times):
             side.call("layers", draws, first, second)
-        ready()
+        composite.wait()

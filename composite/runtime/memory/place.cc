@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "composite/runtime/memory/blind_writes.h"
+#include "composite/runtime/memory/exports.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 
 namespace composite {
@@ -13,7 +15,6 @@ using tensorflow::TensorBuffer;
 
 using IsPrivate = bool (*)(const TensorBuffer& root);
 
-std::atomic<bool> blind_writes{false};
 std::atomic<IsPrivate> is_private{nullptr};
 
 // Null for a tensor without elements. TensorFlow 2.21 keeps the buffer of a tensor to itself but
@@ -44,17 +45,13 @@ bool Place::IsOf(const Tensor& tensor) const {
 bool StaysWhileHeld(const Tensor& tensor) {
   const TensorBuffer* const root = RootOf(tensor);
   if (root == nullptr) return true;
-  if (HasBlindWrites()) return false;
+  if (HasBlindWrites() || IsExported(*root)) return false;
   if (root->OwnsMemory()) return true;
   const IsPrivate known = is_private.load(std::memory_order_acquire);
   return known != nullptr && known(*root);
 }
 
 void SetIsPrivate(IsPrivate known) { is_private.store(known, std::memory_order_release); }
-
-void NoteBlindWrites() { blind_writes.store(true, std::memory_order_relaxed); }
-
-bool HasBlindWrites() { return blind_writes.load(std::memory_order_relaxed); }
 
 // A slice holds the buffer that it is a part of, once.
 bool IsHeldBy(const TensorBuffer& buffer, int tensors) {

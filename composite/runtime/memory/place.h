@@ -41,16 +41,12 @@ class Place {
 // Whether the numbers of a tensor stay what they are as long as somebody holds it who does not
 // write: TensorFlow and this runtime write to a buffer only if nobody else holds it. Not so where
 // the memory is another library's, as an array's that came by DLPack, and where ops of this process
-// write whoever holds the buffer (NoteBlindWrites).
+// write whoever holds the buffer (blind_writes.h).
 bool StaysWhileHeld(const tensorflow::Tensor& tensor);
 
 // Sets what says of a buffer whose memory TensorFlow does not own that nobody can write to it but
 // by the buffer. Without it, none is such.
 void SetIsPrivate(bool (*is_private)(const tensorflow::TensorBuffer& root));
-
-// There are ops in this process that write to tensors whoever holds them. They have not run yet.
-void NoteBlindWrites();
-bool HasBlindWrites();
 
 // A tensor that is remembered from call to call. While this lives, no other tensor gets its place,
 // and if it StaysWhileHeld, nobody writes to it.

@@ -9,7 +9,9 @@
 #include <typeinfo>
 
 #include "composite/runtime/base/python_abi.h"
+#include "composite/runtime/memory/exports.h"
 #include "composite/runtime/memory/place.h"
+#include "composite/runtime/python/eager_tensors.h"
 #include "tensorflow/c/tf_tensor_internal.h"
 
 namespace composite {
@@ -78,6 +80,15 @@ bool IsPrivateArray(const tensorflow::TensorBuffer& root) {
 
 }  // namespace
 }  // namespace composite
+
+// Notes that another library is about to be given the memory of an eager tensor. Called by ctypes,
+// with the GIL.
+extern "C" __attribute__((visibility("default"))) void composite_python_note_export(
+    PyObject* tensor) {
+  if (!composite::FindEagerTensors().ok()) return;
+  const tensorflow::Tensor* const found = composite::TensorIn(tensor);
+  if (found != nullptr) composite::NoteExport(*found);
+}
 
 // `type`: numpy.ndarray. Called by ctypes, with the GIL.
 extern "C" __attribute__((visibility("default"))) void composite_python_array_type(PyObject* type) {

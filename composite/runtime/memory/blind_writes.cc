@@ -1,16 +1,18 @@
-#include "composite/runtime/tensorflow/blind_writes.h"
+#include "composite/runtime/memory/blind_writes.h"
 
+#include <atomic>
 #include <string>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
-#include "composite/runtime/memory/place.h"
 
 namespace composite {
 namespace {
 
+std::atomic<bool> has_blind_writes{false};
+
 // In TensorFlow 2.21. Those that assign to variables of TensorFlow 1 do, too; no tensor that is
-// kept is one of theirs (see VariablesOf in graph_pass.cc).
+// kept is one of theirs (see tensorflow/graph_pass.cc).
 bool WritesBlindly(absl::string_view op) {
   return op == "InplaceUpdate" || op == "InplaceAdd" || op == "InplaceSub";
 }
@@ -33,7 +35,9 @@ void NoteBlindWritesIn(const tensorflow::Graph& graph,
       absl::c_any_of(graph.op_nodes(),
                      [](const auto* node) { return WritesBlindly(node->type_string()); }) ||
       AnyIn(graph.flib_def()) || (library != nullptr && AnyIn(*library));
-  if (found) NoteBlindWrites();
+  if (found) has_blind_writes.store(true, std::memory_order_relaxed);
 }
+
+bool HasBlindWrites() { return has_blind_writes.load(std::memory_order_relaxed); }
 
 }  // namespace composite
