@@ -15,6 +15,7 @@ import gast
 from composite.compiler.errors import Mistake
 from composite.compiler.errors.declarations import (
     NAME_TAKEN,
+    NO_OP_DEF,
     NOT_PLAIN,
     OTHER_DEFAULT,
     PARAMETERS,
@@ -68,6 +69,7 @@ class _Contradiction:
 def _mistakes(schema: OpSchema) -> Iterator[_Contradiction]:
     """Yield the contradictions within the declaration."""
     yield from _name_mistakes(schema)
+    yield from _dtype_mistakes(schema)
     if schema.declared_derived is None:
         return
     given, bound = {attr.name for attr in schema.attrs}, {attr.name for attr in schema.derived}
@@ -98,6 +100,21 @@ def _name_mistakes(schema: OpSchema) -> Iterator[_Contradiction]:
                 name,
                 NAME_TAKEN,
                 "`name` is the argument that names a node; call this one otherwise",
+            )
+
+
+# By DataType: of these, TensorFlow 2.21 has the names alone. Its ops, casts included, take none.
+_ONLY_NAMES = {26: "float8_e4m3fnuz", 27: "float8_e4m3b11fnuz", 28: "float8_e5m2fnuz"}
+
+
+def _dtype_mistakes(schema: OpSchema) -> Iterator[_Contradiction]:
+    for arg in (*schema.inputs, *schema.outputs):
+        if arg.dtype in _ONLY_NAMES:
+            yield _Contradiction(
+                arg.name,
+                NO_OP_DEF,
+                f"`{arg.name}: {_ONLY_NAMES[arg.dtype]}`: TensorFlow has no op, not even a cast, "
+                "that takes this dtype; declare float8_e5m2, float8_e4m3fn or uint8",
             )
 
 

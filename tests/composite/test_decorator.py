@@ -322,3 +322,26 @@ def test_decorating_is_quick():
         run_cell(_VERSION.format(name=f"TestQuick{i}", factor=2.0))
         times.append(time.perf_counter() - start)
     assert min(times) < 0.05 * slowness()
+
+
+def _cast_to_float(x):
+    return tf.cast(x, tf.float32)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz"])
+@pytest.mark.parametrize("place", ["x", "y"])
+def test_a_dtype_that_no_op_takes_cannot_be_declared(dtype, place):
+    with pytest.raises(tf.errors.UnimplementedError):
+        tf.cast(tf.ones([2]), dtype)
+    dtypes = {"x": "float", "y": "float"} | {place: dtype}
+    declare = Composite("TestNoDtype", inputs=[f"x: {dtypes['x']}"], outputs=[f"y: {dtypes['y']}"])
+    with pytest.raises(SyntaxError, match=f"`{place}: {dtype}`: TensorFlow has no op"):
+        declare(_cast_to_float)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3fn"])
+def test_a_float8_that_can_be_cast(dtype):
+    name = f"Test{dtype.title().replace('_', '')}"
+    op = Composite(name, inputs=[f"x: {dtype}"], outputs=["y: float"])(_cast_to_float)
+    x = tf.cast(tf.constant([0.3, -1.7, 2.0]), dtype)
+    np.testing.assert_array_equal(op(x), op.python_function(x))
