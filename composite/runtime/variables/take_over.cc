@@ -55,8 +55,6 @@ class Order {
   absl::flat_hash_map<const Node*, std::vector<size_t>> waiting_;
 };
 
-NodeOutput ValueOf(const Edge& edge) { return {edge.src(), edge.src_output()}; }
-
 // An update whose sum a part gives.
 struct Update {
   const Node* node;
@@ -75,8 +73,8 @@ std::vector<std::vector<Update>> UpdatesOf(const Graph& graph,
   std::vector<std::vector<Update>> updates(parts.size());
   for (const Node* node : graph.op_nodes()) {
     if (node->type_string() != kUpdateOp) continue;
-    const auto result = results.find(ValueOf(*EdgeOf(*node, kAfter)));
-    const NodeOutput before = ValueOf(*EdgeOf(*node, kBefore));
+    const auto result = results.find(OutputOf(*EdgeOf(*node, kAfter)));
+    const NodeOutput before = OutputOf(*EdgeOf(*node, kBefore));
     if (result == results.end() || before.first->type_string() != kReadToUpdateOp) continue;
     const auto& [part, after] = result->second;
     const std::vector<NodeOutput>& arguments = parts[part].arguments;

@@ -13,6 +13,9 @@ namespace composite {
 
 using NodeOutput = std::pair<tensorflow::Node*, int>;  // a node and one of its outputs
 
+// The output that an edge reads.
+inline NodeOutput OutputOf(const tensorflow::Edge& edge) { return {edge.src(), edge.src_output()}; }
+
 inline constexpr char kReadOp[] = "ReadVariableOp";
 inline constexpr char kReadToUpdateOp[] = "CompositeReadVariable";
 inline constexpr char kUpdateOp[] = "CompositeUpdateVariable";

@@ -35,8 +35,6 @@ struct Addition {
   bool subtracts;
 };
 
-NodeOutput ValueOf(const Edge& edge) { return {edge.src(), edge.src_output()}; }
-
 // The addition that a node is; empty for others.
 absl::optional<Addition> AdditionOf(Node* node) {
   const bool subtracts = node->type_string() == "AssignSubVariableOp";
@@ -97,7 +95,7 @@ class Rewriting {
   Rewriting(AccessOrder* order, Graph* graph) : order_(*order), graph_(*graph) {}
 
   absl::Status Add(const Addition& addition) {
-    const NodeOutput variable = ValueOf(*addition.variable);
+    const NodeOutput variable = OutputOf(*addition.variable);
     if (order_.IsWrittenMeanwhile(variable, *addition.node)) return absl::OkStatus();
     TF_ASSIGN_OR_RETURN(Node * before, ReadBefore(addition));
     TF_ASSIGN_OR_RETURN(Node * sum, SumOf(addition, before, &graph_));
@@ -154,7 +152,7 @@ class Rewriting {
   // What the variable holds when the addition runs: what a node reads that it waits for, if nobody
   // may write in between, or else a node of its own.
   absl::StatusOr<Node*> ReadBefore(const Addition& addition) {
-    const NodeOutput variable = ValueOf(*addition.variable);
+    const NodeOutput variable = OutputOf(*addition.variable);
     for (Node* read : WaitsFor(*addition.node)) {
       const bool is_read = read->type_string() == kReadOp && IsOf(*read, addition.variable) &&
                            read->output_type(0) == addition.dtype && order_.Has(*read);
@@ -194,7 +192,7 @@ class Rewriting {
     const auto read_for = read_for_.find(&read);
     const Node& at = read_for == read_for_.end() ? read : *read_for->second;
     return order_.Has(at) && order_.IsBefore(update, at) &&
-           !order_.IsWrittenBetween(ValueOf(*EdgeOf(update, kVariable)), update, at);
+           !order_.IsWrittenBetween(OutputOf(*EdgeOf(update, kVariable)), update, at);
   }
 
   // Whether nobody sees what an update wrote before another one writes.
@@ -204,7 +202,7 @@ class Rewriting {
       return node.type_string() != kReadOp || !absl::c_all_of(node.out_edges(), is_control);
     };
     return GivenTo(by, kBefore) == GivenTo(update, kAfter) && order_.IsBefore(update, by) &&
-           !order_.IsAccessedBetween(ValueOf(*EdgeOf(update, kVariable)), update, by, counts);
+           !order_.IsAccessedBetween(OutputOf(*EdgeOf(update, kVariable)), update, by, counts);
   }
 
   // Has the second of two updates in succession do both.
