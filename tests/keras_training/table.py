@@ -207,7 +207,7 @@ CASES: dict[str, Case] = {
     "Attention": Case(LINE, _pair(lambda: layers.Attention(use_scale=True))),
     "AdditiveAttention": Case(LINE, _pair(layers.AdditiveAttention)),
     "MultiHeadAttention": Case(LINE, _itself(lambda: layers.MultiHeadAttention(2, 4))),
-    "GroupQueryAttention": Case(LINE, _itself(lambda: layers.GroupQueryAttention(4, 4, 2))),
+    "GroupedQueryAttention": Case(LINE, _itself(lambda: layers.GroupQueryAttention(4, 4, 2))),
     "Bidirectional": Case(LINE, _one(lambda: layers.Bidirectional(layers.GRU(4)))),
     "RNN": Case(LINE, _one(lambda: layers.RNN(layers.LSTMCell(4)))),
     "StackedRNNCells": Case(
