@@ -28,8 +28,8 @@ struct RegionCount {
 class RegionCounts {
  public:
   void NoteKernel(const Choice& choice);
-  // `sentence` is asked when the reason is another than before: `why`, and whether the call asked for
-  // a kernel.
+  // `sentence` is asked when the reason is another than before: `why`, and whether the call asked
+  // for a kernel.
   void NoteExpansion(Why why, bool asked, absl::FunctionRef<std::string()> sentence)
       ABSL_LOCKS_EXCLUDED(mu_);
 
