@@ -175,7 +175,6 @@ CASES: dict[str, Case] = {
         (PICTURE, "pixels", (layers.RandomColorDegeneration, {"factor": 0.5})),
         (PICTURE, "pixels", (layers.RandomColorJitter, {"brightness_factor": 0.2})),
         (PICTURE, "pixels", (layers.RandomContrast, {"factor": 0.2})),
-        (PICTURE, "pixels", (layers.RandomCrop, {"height": 9, "width": 9})),
         (PICTURE, "pixels", layers.RandomElasticTransform, layers.RandomErasing, layers.RandomFlip),
         (PICTURE, "pixels", layers.RandomGaussianBlur, layers.RandomGrayscale, layers.RandomInvert),
         (PICTURE, "pixels", (layers.RandomHue, {"factor": 0.2}), layers.RandomPerspective),
@@ -207,7 +206,7 @@ CASES: dict[str, Case] = {
     "Attention": Case(LINE, _pair(lambda: layers.Attention(use_scale=True))),
     "AdditiveAttention": Case(LINE, _pair(layers.AdditiveAttention)),
     "MultiHeadAttention": Case(LINE, _itself(lambda: layers.MultiHeadAttention(2, 4))),
-    "GroupQueryAttention": Case(LINE, _itself(lambda: layers.GroupQueryAttention(4, 4, 2))),
+    "GroupedQueryAttention": Case(LINE, _itself(lambda: layers.GroupQueryAttention(4, 4, 2))),
     "Bidirectional": Case(LINE, _one(lambda: layers.Bidirectional(layers.GRU(4)))),
     "RNN": Case(LINE, _one(lambda: layers.RNN(layers.LSTMCell(4)))),
     "StackedRNNCells": Case(
@@ -220,6 +219,10 @@ CASES: dict[str, Case] = {
         IMAGE,
         _one(lambda: layers.Pipeline([layers.RandomFlip(), layers.Rescaling(0.5)])),
         "pixels",
+    ),
+    # Its size is known in a training alone.
+    "RandomCrop": Case(
+        PICTURE, lambda x: layers.GlobalMaxPooling2D()(layers.RandomCrop(9, 9)(x)), "pixels"
     ),
     "ReversibleEmbedding": Case(
         ROW, lambda x: (e := layers.ReversibleEmbedding(9, 4))(e(x), reverse=True), "ints"

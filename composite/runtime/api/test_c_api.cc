@@ -2,7 +2,7 @@
 
 #include "absl/status/status.h"
 #include "composite/runtime/api/c_api_reply.h"
-#include "composite/runtime/regions/broken_graph.h"
+#include "composite/runtime/checking/broken_graph.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* NodeDef attr how (s): "input", "dtype", "cycle", "function" -> empty: from now on the graph pass
- * breaks each graph of the calling thread that gets regions, see regions/broken_graph.h; "": none.
+ * breaks each graph of the calling thread that gets regions, see checking/broken_graph.h; "": none.
  */
 COMPOSITE_EXPORT int composite_test_break_regions(const char* request, size_t size,
                                                   composite_buffer* reply);

@@ -22,8 +22,9 @@ constexpr int kMostLookedAt = 256;
 bool IsRegion(const OpVersion& version) { return absl::StartsWith(version.digest, kRegionPrefix); }
 
 // Whose families are let go together. Functions are versions of one op; those with one stem were
-// derived from one op of the user's ("__composite_backward_Dense_<hash>"), one for each value of its
-// attributes. Regions come and go with the functions that they are in: all of a process are here.
+// derived from one op of the user's ("__composite_backward_Dense_<hash>"), one for each value of
+// its attributes. Regions come and go with the functions that they are in: all of a process are
+// here.
 std::string OpKey(const OpVersion& version) {
   if (version.function == nullptr) return version.digest;
   return version.digest.substr(0, version.digest.rfind('_'));

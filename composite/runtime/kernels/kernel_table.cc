@@ -335,11 +335,11 @@ std::string KernelTable::WhyLater(const OpVersion& version, const KernelGroup& g
                         " others are waiting to be compiled, and a later call asks for one");
   }
   const auto [attr, values] = families_.MostVaried(version);
-  std::string text = absl::StrCat("no kernel covers this call; ", group.budget_->asked(),
-                                  " were asked for, for other calls of this ",
-                                  absl::StartsWith(version.digest, kRegionPrefix) ? "region" : "op",
-                                  ", and another is asked for after ", to_come,
-                                  " calls with these attributes");
+  std::string text =
+      absl::StrCat("no kernel covers this call; ", group.budget_->asked(),
+                   " were asked for, for other calls of this ",
+                   absl::StartsWith(version.digest, kRegionPrefix) ? "region" : "op",
+                   ", and another is asked for after ", to_come, " calls with these attributes");
   if (attr.empty()) return text;
   return absl::StrCat(text, ". ", attr, " has had ", values,
                       " values: if it varies, declare it as ",

@@ -17,7 +17,7 @@ struct FunctionWithRegions {
 // A function with calls in the places of its regions, whose functions are added to `library`, which
 // has those that it runs. Its signature and its attributes stay, and its nodes are those of the
 // graph that the regions were formed in. One whose dtypes its caller decides has no regions. An
-// error where it could not be run, see graph_check.h.
+// error where it could not be run, see checking/graph_check.h.
 absl::StatusOr<FunctionWithRegions> WithRegions(const tensorflow::FunctionDef& function,
                                                 tensorflow::FunctionLibraryDefinition* library,
                                                 const Selection& denied, const Joining& joining);

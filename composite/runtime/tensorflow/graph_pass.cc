@@ -245,10 +245,10 @@ absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOption
   const auto may_join = [&](const Node& node) {
     return PlacedOn(node.requested_device(), devices).has_kernels();
   };
-  TF_ASSIGN_OR_RETURN(const int64_t count,
-                      FormRegions(FunctionsWithRegions(*options.flib_def, function),
-                                  {may_join, AreHostCpus(devices)}, function, options.flib_def,
-                                  options.graph));
+  TF_ASSIGN_OR_RETURN(
+      const int64_t count,
+      FormRegions(FunctionsWithRegions(*options.flib_def, function),
+                  {may_join, AreHostCpus(devices)}, function, options.flib_def, options.graph));
   Count(GlobalStats().regions, count);
   return count;
 }

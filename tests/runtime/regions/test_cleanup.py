@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from composite.binding import settings as options
+from tests.runtime import kernel_support as k
 from tests.runtime.regions.test_form_regions import assert_close, with_regions, without
 from tests.runtime.regions.test_partition import (
     FLOATS,
@@ -108,6 +111,52 @@ def test_who_read_a_shape_in_a_loop_reads_its_own() -> None:
     found, count = with_regions(body, x)
     assert count
     assert_close(found, without(body, x))
+
+
+def test_the_gradient_of_a_concatenation_in_a_loop() -> None:
+    def body(x: Any) -> Any:
+        def trip(i: Any, x: Any) -> Any:
+            both = tf.concat([tf.tanh(x), tf.math.lgamma(tf.abs(x) + 1.0)], -1)
+            return i + 1, tf.reshape(tf.reduce_mean(tf.reshape(both, [4, 4, 2]), -1), [4, 4])
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.while_loop(lambda i, _: i < 3, trip, [0, x])[1] ** 2)
+        return y, tape.gradient(y, x)
+
+    x = tf.random.stateless_normal([4, 4], [1, 2])
+    before = k.stats()["invalid_graphs"]
+    found, count = with_regions(body, x)
+    assert count
+    assert k.stats()["invalid_graphs"] == before
+    assert_close(found, without(body, x))
+
+
+@pytest.mark.slow
+def test_adapters_of_frozen_convolutions_train() -> None:
+    """Low-rank adapters beside a convolution and a dense layer that stay as they are."""
+    x = np.random.default_rng(0).standard_normal((8, 8, 8, 3)).astype(np.float32)
+    y = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
+
+    def losses(on: bool) -> list[float]:
+        keras.utils.set_random_seed(1)
+        layers = keras.layers
+        given = keras.Input((8, 8, 3))
+        frozen = layers.Conv2D(6, 3, padding="same", trainable=False)(given)
+        low = layers.Conv2D(6, 1, use_bias=False)(layers.Conv2D(2, 3, padding="same")(given))
+        images = layers.BatchNormalization()(layers.Conv2D(5, 3)(frozen + 0.5 * low))
+        pooled = layers.GlobalAveragePooling2D()(keras.ops.relu(images))
+        head = layers.Dense(4)
+        model = keras.Model(given, head(pooled))
+        head.enable_lora(2)
+        model.compile("adam", "mse", jit_compile=False)
+        with options.options(regions=on):
+            fitted = model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0)
+        return list(fitted.history["loss"])
+
+    before = k.stats()["invalid_graphs"]
+    np.testing.assert_allclose(losses(True), losses(False), rtol=1e-4)
+    assert k.stats()["invalid_graphs"] == before
 
 
 def test_a_shape_that_callers_wait_for_has_its_tensors() -> None:

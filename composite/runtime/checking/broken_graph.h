@@ -1,6 +1,6 @@
 // Graphs that are broken on purpose, for tests of what becomes of one that the pass would break.
-#ifndef COMPOSITE_RUNTIME_REGIONS_BROKEN_GRAPH_H_
-#define COMPOSITE_RUNTIME_REGIONS_BROKEN_GRAPH_H_
+#ifndef COMPOSITE_RUNTIME_CHECKING_BROKEN_GRAPH_H_
+#define COMPOSITE_RUNTIME_CHECKING_BROKEN_GRAPH_H_
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,4 +24,4 @@ absl::Status Break(Breaking how, tensorflow::Graph* graph);
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_REGIONS_BROKEN_GRAPH_H_
+#endif  // COMPOSITE_RUNTIME_CHECKING_BROKEN_GRAPH_H_

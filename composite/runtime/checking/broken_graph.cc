@@ -1,4 +1,4 @@
-#include "composite/runtime/regions/broken_graph.h"
+#include "composite/runtime/checking/broken_graph.h"
 
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/program/node_attrs.h"

@@ -1,4 +1,4 @@
-#include "composite/runtime/regions/graph_check.h"
+#include "composite/runtime/checking/graph_check.h"
 
 #include <memory>
 #include <string>

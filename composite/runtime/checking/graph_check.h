@@ -1,6 +1,6 @@
 // Whether TensorFlow could run what the pass made, before anything relies on it.
-#ifndef COMPOSITE_RUNTIME_REGIONS_GRAPH_CHECK_H_
-#define COMPOSITE_RUNTIME_REGIONS_GRAPH_CHECK_H_
+#ifndef COMPOSITE_RUNTIME_CHECKING_GRAPH_CHECK_H_
+#define COMPOSITE_RUNTIME_CHECKING_GRAPH_CHECK_H_
 
 #include "absl/status/status.h"
 #include "tensorflow/core/framework/function.h"
@@ -21,4 +21,4 @@ absl::Status CheckFunction(const tensorflow::FunctionDef& function,
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_REGIONS_GRAPH_CHECK_H_
+#endif  // COMPOSITE_RUNTIME_CHECKING_GRAPH_CHECK_H_
