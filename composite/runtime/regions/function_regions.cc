@@ -80,6 +80,9 @@ absl::Status AddLeftBehind(const LeftBehind& left, NodeDef* call, FunctionDef* f
     *node = read.node;
     TF_ASSIGN_OR_RETURN(*node->add_input(), Reference(read.variable));
     node->mutable_input()->Add(waits.begin(), waits.end());
+    for (const Node* behind : left.read_behind) {
+      node->add_input(absl::StrCat("^", behind->name()));
+    }
     *call->mutable_input(read.argument) = absl::StrCat(node->name(), ":value:0");
     reads.push_back(absl::StrCat("^", node->name()));
   }
