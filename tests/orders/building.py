@@ -35,7 +35,7 @@ class Builder:
         self._orders_itself = orders_itself  # TensorFlow, what has one handle
         self.values = [start]
         self._before: list[set[int]] = [set()]  # the accesses that each value comes after
-        self._accesses: list[tuple[Any, set[int], set[int], set[int]]] = []
+        self._accesses: list[tuple[Any, set[int], set[int], set[int], bool]] = []
         self.nodes: list[Any] = []
 
     def add(self, steps: tuple[Step, ...]) -> None:
@@ -53,9 +53,7 @@ class Builder:
         left, right = step.left % len(self.values), step.right % len(self.values)
         before = set[int]().union(*(self._before[place] for place in _read(step, left, right)))
         if step.kind == "mix":
-            value = mixed(
-                step.function, self.values[left], self.values[right], tf.maximum, tf.abs
-            )
+            value = mixed(step.function, self.values[left], self.values[right], tf.maximum, tf.abs)
             self._value(value, before)
             return
         handles = step.handles()
@@ -72,7 +70,7 @@ class Builder:
             made = self._access(step, left, right)
         node = made.op if isinstance(made, tf.Tensor) else made
         self.nodes.append(node)
-        self._accesses.append((node, handles, writes, before))
+        self._accesses.append((node, handles, writes, before, step.calls()))
         if isinstance(made, tf.Tensor):
             self._value(made, before | {number})
 
@@ -81,10 +79,12 @@ class Builder:
     ) -> Iterator[Any]:
         """What the step has to wait for: the accesses that it conflicts with."""
         for number in reversed(range(len(self._accesses))):
-            node, others, written, earlier = self._accesses[number]
+            node, others, written, earlier, calls = self._accesses[number]
             if number in before or not _conflict(handles, writes, others, written):
                 continue
-            if self._orders_itself and not _conflict_of_two(handles, writes, others, written):
+            # TensorFlow takes a handle that a call is given twice for one that is read alone.
+            is_seen = self._orders_itself and not (calls or step.calls())
+            if is_seen and not _conflict_of_two(handles, writes, others, written):
                 # The order is seen by TensorFlow, and holds for what that access waits for too.
                 before |= earlier | {number}
                 continue

@@ -46,6 +46,10 @@ class Step:
         own = set() if self.kind in ("mix", *NESTED) else {self.handle}
         return own.union(*(step.handles() for step in self.body + self.other))
 
+    def calls(self) -> bool:
+        """Whether it calls a function, with four handles of three variables."""
+        return self.kind == "call" or any(step.calls() for step in self.body + self.other)
+
 
 @dataclass(frozen=True)
 class Program:

@@ -147,6 +147,7 @@ absl::Status AddLeftBehind(const std::vector<Region>& regions, const std::vector
       graph->AddEdge(node, 0, calls[k], read.argument);
       for (Node* place : after) graph->AddControlEdge(node, place);
       for (Node* before : left.before) graph->AddControlEdge(place_of(before), node);
+      for (Node* before : left.read_behind) graph->AddControlEdge(before, node);
     }
     for (Node* before : left.before) {
       for (Node* place : after) graph->AddControlEdge(place_of(before), place);

@@ -23,26 +23,48 @@ bool MayWrite(const Uses& uses) {
          absl::c_any_of(uses.inputs, [](Use use) { return use == Use::kWrites; });
 }
 
-// The nodes outside, before these, that may write to variables, the last ones of each path: what is
-// read in front of the region was read behind them.
-std::vector<Node*> WritersBefore(const std::vector<Node*>& loops,
-                                 const absl::flat_hash_set<const Node*>& inside,
-                                 VariableUses* uses) {
-  std::vector<Node*> writers, pending = loops;
-  absl::flat_hash_set<const Node*> seen(loops.begin(), loops.end());
-  while (!pending.empty()) {
-    const Node* node = pending.back();
-    pending.pop_back();
-    for (const Edge* edge : node->in_edges()) {
-      Node* from = edge->src();
-      if (!from->IsOp() || !seen.insert(from).second) continue;
-      const bool writes = !inside.contains(from) && MayWrite(uses->Of(*from));
-      (writes ? writers : pending).push_back(from);
+// What the reads of a region's loops are behind, besides what these wait for, `before`: the last
+// nodes of each path to them that may write to variables, and arguments.
+class ReadBehind {
+ public:
+  ReadBehind(const absl::flat_hash_set<const Node*>& inside, VariableUses* uses)
+      : inside_(inside), uses_(*uses) {}
+
+  std::vector<Node*> Of(const std::vector<Node*>& loops, const std::vector<Node*>& before) {
+    for (Node* node : before) Visit(node, [](Node*) { return true; });
+    std::vector<Node*> found;
+    for (Node* loop : loops) {
+      Visit(loop, [&](Node* from) {
+        const bool is_one =
+            IsGivenValue(*from) || (!inside_.contains(from) && MayWrite(uses_.Of(*from)));
+        if (is_one) found.push_back(from);
+        return !is_one;
+      });
+    }
+    absl::c_sort(found, [](const Node* a, const Node* b) { return a->id() < b->id(); });
+    return found;
+  }
+
+ private:
+  // Goes to what is before a node and was not met, and on as long as `goes_on`.
+  void Visit(Node* node, absl::FunctionRef<bool(Node*)> goes_on) {
+    seen_.insert(node);
+    std::vector<Node*> pending = {node};
+    while (!pending.empty()) {
+      const Node* at = pending.back();
+      pending.pop_back();
+      for (const Edge* edge : at->in_edges()) {
+        Node* from = edge->src();
+        const bool is_new = from->IsOp() && seen_.insert(from).second;
+        if (is_new && goes_on(from)) pending.push_back(from);
+      }
     }
   }
-  absl::c_sort(writers, [](const Node* a, const Node* b) { return a->id() < b->id(); });
-  return writers;
-}
+
+  const absl::flat_hash_set<const Node*>& inside_;
+  VariableUses& uses_;
+  absl::flat_hash_set<const Node*> seen_;
+};
 
 }  // namespace
 
@@ -81,10 +103,7 @@ LeftBehind LeavesBehind(const std::vector<Node*>& nodes, const RegionFunction& f
     }
   }
   absl::c_sort(left.waits, [](const Node* a, const Node* b) { return a->id() < b->id(); });
-  if (left.reads.empty()) return left;
-  for (Node* writer : WritersBefore(loops, inside, uses)) {
-    if (known.insert(writer).second) left.before.push_back(writer);
-  }
+  if (!left.reads.empty()) left.read_behind = ReadBehind(inside, uses).Of(loops, left.before);
   return left;
 }
 

@@ -36,6 +36,7 @@ using tensorflow::NodeDef;
 using Variables = std::map<int, DataType>;
 
 constexpr char kCalledAttr[] = "f";
+constexpr char kXlaAttr[] = "_XlaMustCompile";
 
 absl::Status NoLoop(const Node& node, absl::string_view why) {
   return absl::InvalidArgumentError(
@@ -165,6 +166,10 @@ class Reading {
     }
     TF_RETURN_IF_ERROR(CheckDtypes());
     TF_ASSIGN_OR_RETURN(made_.body, LoopFunction(*body, made_.variables).Make());
+    const auto of_function = function->attr().find(kXlaAttr);
+    const tensorflow::AttrValue* of_node = loop_.attrs().Find(kXlaAttr);
+    made_.is_of_xla = (of_function != function->attr().end() && of_function->second.b()) ||
+                      (of_node != nullptr && of_node->b());
     return std::move(made_);
   }
 
@@ -285,6 +290,7 @@ NodeDef CopyOfLoop(const Node& node, const RegionLoop& loop, std::string name) {
     copy.set_op("PartitionedCall");
     for (const char* attr : {"config", "config_proto", "executor_type"}) attrs.erase(attr);
     attrs[kCalledAttr].mutable_func()->set_name(loop.body.signature().name());
+    if (loop.is_of_xla) attrs[kXlaAttr].set_b(true);
     for (const auto& [index, dtype] : loop.variables) {
       attrs["Tin"].mutable_list()->set_type(index, dtype);
     }

@@ -5,7 +5,8 @@
 // that each trip would have read the same.
 //
 // A call of a function is a loop of one trip. Keras convolves in groups in a function of its own,
-// which XLA compiles: inside of a region, it is one op among others.
+// which XLA compiles: inside of a region, it is one op among others to a kernel, and stays such a
+// function where TensorFlow's ops run.
 #ifndef COMPOSITE_RUNTIME_REGIONS_REGION_LOOPS_H_
 #define COMPOSITE_RUNTIME_REGIONS_REGION_LOOPS_H_
 
@@ -25,6 +26,9 @@ struct RegionLoop {
   tensorflow::FunctionDef cond, body;  // a call has no condition
   // Of the inputs that are variables, which trips read alone: what these hold.
   std::map<int, tensorflow::DataType> variables;
+  // Whether XLA compiles the function that is called: then it does in the region, too, where no
+  // kernel serves. TensorFlow may have no other way to run the op.
+  bool is_of_xla = false;
   // What a trip does, as a region counts it.
   int nodes = 0, computing = 0, sums = 0;
 

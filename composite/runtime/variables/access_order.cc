@@ -83,8 +83,9 @@ AccessOrder::AccessOrder(VariableUses* uses, bool may_have_twice, const Graph& g
   std::vector<const Node*> nodes;
   for (Node* node : graph.op_nodes()) {
     const Uses own = uses->Of(*node);
-    if (!own.any()) continue;
-    Access access = {node, node->id(), {}, own.others, own.has_effects};
+    const bool is_argument = IsGivenValue(*node);
+    if (!own.any() && !is_argument) continue;
+    Access access = {node, node->id(), {}, own.others, own.has_effects, is_argument};
     for (size_t i = 0; i < own.inputs.size(); ++i) {
       if (own.inputs[i] == Use::kNone) continue;
       access.variables.emplace_back(InputOf(*node, static_cast<int>(i)), own.inputs[i]);
@@ -188,7 +189,8 @@ std::vector<Node*> AccessOrder::WritersBefore(const NodeOutput& variable,
   std::vector<Node*> writers;
   for (int i = 0; i < static_cast<int>(accesses_.size()); ++i) {
     Node* node = accesses_[i].node;
-    if (node == nullptr || UseOf(accesses_[i], variable).first != Use::kWrites) continue;
+    const bool writes = UseOf(accesses_[i], variable).first == Use::kWrites;
+    if (node == nullptr || !(writes || accesses_[i].is_argument)) continue;
     if (!IsBefore(i, own, false)) continue;
     const bool is_behind = absl::c_any_of(waits_for, [&](const Node* waited) {
       const auto known = number_of_.find(waited);
@@ -234,7 +236,9 @@ absl::Status AccessOrder::Restore(Graph* graph) const {
                                }));
   };
   std::vector<bool> counted;
-  for (const Access& access : accesses_) counted.push_back(counts(access.node));
+  for (const Access& access : accesses_) {
+    counted.push_back(!access.is_argument && counts(access.node));
+  }
   const auto is_lost = [&](size_t one, int id_then, int id_now) {
     const auto is_lost_path = [&](bool surely) {
       return then_->IsBefore(one, id_then, surely) && !now->IsBefore(one, id_now, surely);

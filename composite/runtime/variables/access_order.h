@@ -65,8 +65,9 @@ class AccessOrder {
   // Whether a node writes to the variable of an access, and no path says which is first.
   bool IsWrittenMeanwhile(const NodeOutput& variable, const tensorflow::Node& access) const;
 
-  // The nodes before an access that may write to the variable, without those that what it waits for
-  // by control edges is, or is behind.
+  // The nodes before an access that may write to the variable, and arguments before it, that the
+  // function's caller may have computed behind such a node; without those that what the access
+  // waits for by control edges is, or is behind.
   std::vector<tensorflow::Node*> WritersBefore(const NodeOutput& variable,
                                                const tensorflow::Node& access) const;
 
@@ -85,6 +86,7 @@ class AccessOrder {
     std::vector<std::pair<NodeOutput, Use>> variables;
     Use others;
     bool has_effects;
+    bool is_argument;  // it does nothing itself, see IsGivenValue
   };
   enum class Same { kNo, kMaybe, kYes };
 

@@ -152,6 +152,8 @@ bool MayHaveTwice(const FunctionDef* root, const tensorflow::FunctionLibraryDefi
   });
 }
 
+bool IsGivenValue(const Node& node) { return node.IsArg() && !IsResource(node.output_type(0)); }
+
 bool RunsFunctions(const Node& node) { return !FunctionsOf(node.op_def(), node.attrs()).empty(); }
 
 Uses VariableUses::Of(const Node& node) {

@@ -67,6 +67,10 @@ class VariableUses {
 bool MayHaveTwice(const tensorflow::FunctionDef* root,
                   const tensorflow::FunctionLibraryDefinition& library);
 
+// Whether a node gives what the function's caller computed, maybe of what others wrote before: all
+// arguments but the variables, which are there from the start.
+bool IsGivenValue(const tensorflow::Node& node);
+
 // Whether a node runs functions. TensorFlow may put their nodes in its place; each of these waits
 // for what it reads, and for what the node waits for by control edges.
 bool RunsFunctions(const tensorflow::Node& node);

@@ -6,9 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from composite.binding import settings as options
 from tests.runtime.regions.scans import numbers
 from tests.runtime.regions.test_form_regions import assert_close, with_regions, without
 from tests.runtime.regions.test_partition import calls, ops, regions
@@ -42,7 +44,7 @@ def test_a_convolution_in_groups_is_a_node_of_the_region() -> None:
     (read,) = (node for node in rewritten.node_def if node.op == "ReadVariableOp")
     assert f"{read.name}:value:0" in call.input
     (node,) = (node for node in region.node_def if node.op == "PartitionedCall")
-    assert set(node.attr) == {"f", "Tin", "Tout"}
+    assert set(node.attr) == {"f", "Tin", "Tout", "_XlaMustCompile"}
     x = numbers(2, 6, 6, 8)
     results, count = with_regions(body, x)
     assert count == 1
@@ -71,6 +73,63 @@ def test_equal_calls_are_equal_regions() -> None:
         pool = functools.partial(tf.nn.max_pool2d, ksize=rate, strides=rate, padding="VALID")
         names += regions(layer(pool), IMAGES)[1]
     assert names[0] == names[1] != names[2]
+
+
+def convolved(**choices: Any) -> Any:
+    return compiled(lambda x, filters: tf.nn.convolution(x, filters, 1, "SAME", **choices))
+
+
+ONLY_BY_XLA = {
+    "3d in groups": (convolved(), (2, 4, 4, 4, 4), (2, 2, 2, 2, 6)),
+    "2d in groups": (convolved(), (2, 6, 6, 4), (3, 3, 2, 6)),
+    "2d in groups with dilations": (convolved(dilations=2), (2, 8, 8, 4), (3, 3, 2, 6)),
+    "channels first": (convolved(data_format="NCHW"), (2, 4, 6, 6), (3, 3, 4, 6)),
+    "3d channels first": (convolved(data_format="NCDHW"), (2, 4, 4, 4, 4), (2, 2, 2, 4, 6)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ONLY_BY_XLA.values(), ids=ONLY_BY_XLA.keys())
+@pytest.mark.parametrize("gradient", [False, True], ids=["forward", "gradient"])
+def test_what_only_xla_has_an_op_for_runs(case: Any, gradient: bool) -> None:
+    """XLA compiles it inside of the region, too."""
+    convolve, of_images, of_filters = case
+
+    def body(x: Any, filters: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(filters)
+            y = tf.nn.relu(convolve(tf.tanh(x) * 1.5, filters) + 1.0) * 2.0
+        return tape.gradient(y, filters) if gradient else y
+
+    x, filters = numbers(*of_images), numbers(*of_filters)
+    results, count = with_regions(body, x, filters)
+    assert count > 0
+    for found, wanted in zip(results, without(body, x, filters), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_keras_convolves_in_groups() -> None:
+    keras = tf.keras
+
+    def weights(regions: bool) -> list[Any]:
+        keras.utils.set_random_seed(3)
+        model = keras.Sequential(
+            [
+                keras.Input((4, 4, 4, 4)),
+                keras.layers.Conv3D(6, 2, groups=2, activation="tanh"),
+                keras.layers.Flatten(),
+                keras.layers.Dense(2),
+            ]
+        )
+        model.compile("sgd", "mse", jit_compile=False)
+        x, y = np.ones((4, 4, 4, 4, 4), "float32"), np.ones((4, 2), "float32")
+        with options.options(regions=regions):
+            model.fit(x, y, epochs=2, verbose=0)
+            return [*model.get_weights(), model.predict(x, verbose=0)]
+
+    for found, wanted in zip(weights(True), weights(False), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
 STATE = tf.Variable(1.0)

@@ -55,7 +55,6 @@ def test_an_assignment_between_a_read_and_an_addition_that_waits_for_both(add: A
 
 def test_a_constant_that_waits_for_a_read_keeps_the_addition_behind_it() -> None:
     """Only the constants of an operand wait where control dependencies surround it."""
-
     variable = tf.Variable(tf.ones([4]))
 
     def body(x: Any) -> Any:
