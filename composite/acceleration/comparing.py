@@ -140,7 +140,7 @@ def compared(
     moved = deviation(found, wanted, terms.rtol)
     compiled, by_xla = _by_xla(call, word, given, wanted, terms) if terms.xla else (None, None)
     functions = [original, regions] + ([] if compiled is None else [compiled])
-    ways = [Accelerated(function) for function in functions]
+    ways = [Accelerated(function, call) for function in functions]
     is_complete &= settled(ways[1], given, end)  # which has nodes of its own
     times = _times(ways, given)
     if by_xla is not None and compiled is not None:

@@ -16,6 +16,7 @@ tf.function is called.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,6 +35,21 @@ _HANDLES = frozenset({tf.resource, tf.variant})
 _NUMBERS = frozenset("?bBhHiIlLqQefdFD")  # by NumPy's codes
 
 
+class _Process:
+    """What this process has of TensorFlow."""
+
+    def __init__(self) -> None:
+        self.is_without_threads = False
+
+    def in_child(self) -> None:
+        """Called in a process that was just forked."""
+        self.is_without_threads |= call.tensorflow_has_started()
+
+
+_process = _Process()
+os.register_at_fork(after_in_child=_process.in_child)
+
+
 class DirectCalls:
     """A tf.function whose traces are found faster; called as it is. Thread-safe.
 
@@ -41,9 +57,13 @@ class DirectCalls:
         function: the tf.function.
     """
 
-    def __init__(self, function: Any) -> None:
-        """`function` makes no variables when it is called."""
+    def __init__(self, function: Any, original: Callable[..., Any] | None = None) -> None:
+        """`function` makes no variables when it is called.
+
+        `original`: what it was traced from, which is called where TensorFlow runs no tf.functions.
+        """
         self.function = function
+        self._original = function if original is None else original
         self._traces: dict[tuple[Any, ...], _Trace] = {}
         self._direct = _Direct()
 
@@ -51,6 +71,8 @@ class DirectCalls:
         """What the tf.function returns for these arguments."""
         eager = context.context()
         here = eager._thread_local_data
+        if _process.is_without_threads:
+            return self._without_threads(here, args, kwargs)
         if kwargs or not _is_plain(here):
             return self.function(*args, **kwargs)
         if self._direct.is_current(here):
@@ -63,6 +85,18 @@ class DirectCalls:
             return self.function(*args)
         trace = self._traces.get(tuple(kind))
         return trace(flat) if trace is not None else self._trace(args, flat, tuple(kind))
+
+    def _without_threads(self, here: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the tf.function would return, in a forked child.
+
+        TensorFlow's executor would wait there for threads that the parent alone has. A direct call
+        needs none of them, nor do eager ops that are too small for several threads.
+        """
+        if not kwargs and _is_plain(here) and self._direct.is_current(here):
+            result = self._direct.call(context.context(), here, args)
+            if result is not NotImplemented:
+                return result
+        return self._original(*args, **kwargs)
 
     def _trace(self, args: tuple[Any, ...], flat: list[Any], key: tuple[Any, ...]) -> Any:
         """The first call of a kind, which is remembered."""

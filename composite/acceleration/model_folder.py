@@ -33,6 +33,7 @@ class Call(NamedTuple):
 def accelerated(folder: Path, out: Path, call: Call) -> ModelReport:
     """Writes the model of `folder` to `out`: signatures that gain have regions, and kernels."""
     saved = saved_model.read(folder)
+    saved_model.require_outside(folder, out)
     loaded = load_model(folder)
     meta_graph = saved.meta_graphs[0]  # loading a model of several is an error
     reports: dict[str, AccelerationReport] = {}

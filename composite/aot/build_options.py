@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from composite.aot.inputs import MANIFEST
+from composite.binding import json_text
 from composite.compiler.tvm.target import CudaTarget, Target
 
 _CUDA = "cuda:sm_"
@@ -133,7 +134,7 @@ def elsewhere(folders: Iterable[Path]) -> tuple[str, ...]:
         if not path.is_file():
             raise FileNotFoundError(f"{folder} is no library of composite.build: no {path.name}")
         try:
-            digests.update(op["digest"] for op in json.loads(path.read_text("utf-8"))["ops"])
+            digests.update(op["digest"] for op in json_text.parsed(path.read_text("utf-8"))["ops"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged ({error}): build the library again") from error
     return tuple(sorted(digests))
@@ -168,7 +169,7 @@ def read(path: Path) -> Signatures:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text: {error}") from error
     try:
-        parsed = json.loads(content)
+        parsed = json_text.parsed(content)
     except ValueError:
         return _recorded(path, content)
     if isinstance(parsed, dict) and {"op", "call"} == set(parsed):
@@ -188,7 +189,7 @@ def _recorded(path: Path, content: str) -> Signatures:
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
+            entry = json_text.parsed(line)
             calls.setdefault(entry["op"], []).append(dict(entry["call"]))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(

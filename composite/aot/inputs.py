@@ -21,6 +21,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from composite.binding import json_text
 from composite.kernels import toolchain
 
 MANIFEST = "manifest.json"
@@ -47,7 +48,7 @@ def described(source: Path, files: Sequence[Path], options: Mapping[str, Any]) -
 def is_current(folder: Path, source: Path, options: Mapping[str, Any]) -> bool:
     """Whether the library in a folder is what building it now would give."""
     try:
-        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        content = json_text.parsed((folder / MANIFEST).read_text(encoding="utf-8"))
         known = content["inputs"]
         files = [source.resolve().parent / name for name in known["files"]]
         if not (folder / TIMINGS).is_file() or known != described(source, files, options):

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.aot import inputs
-from composite.binding import tensorflow_version
+from composite.binding import json_text, tensorflow_version
 from composite.compiler.emit.library import LibraryKernel, LibraryOp
 
 FORMAT = 2  # composite/runtime/api/library_folder.cc has the same number
@@ -67,7 +67,7 @@ def read(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no built library: it has no {NAME}")
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json_text.parsed(path.read_text(encoding="utf-8"))
         known = content["format"] == FORMAT
         version, files = str(content["tensorflow"]), list(content["files"])
     except (ValueError, KeyError, TypeError) as error:

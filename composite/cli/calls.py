@@ -5,13 +5,14 @@ Not for: what is done with the call.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+
+from composite.binding import json_text
 
 _UNKNOWN_SIZE = 32  # of a dim with a name, where a number is needed
 
@@ -265,7 +266,7 @@ def _attribute(spec: Any, text: str) -> Any:
 
 def _json(what: str, text: str) -> Any:
     try:
-        return json.loads(text)
+        return json_text.parsed(text)
     except ValueError as error:
         raise click.UsageError(f"{what}={text}: {error}") from error
 

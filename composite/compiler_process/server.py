@@ -14,6 +14,7 @@ import signal
 import socket
 from pathlib import Path
 
+from composite.compiler.tvm import importing
 from composite.compiler_process import messages, service, tasks
 
 STARTED = b"s"  # said when a task is taken up, before its answer
@@ -26,8 +27,9 @@ def serve(rendezvous: socket.socket, limit: float) -> None:
     """Serve each conversation that comes, until all clients have closed their ends.
 
     A task that takes longer than `limit` seconds ends the process, which then says where it was:
-    nobody else might end it, when its client is gone. So does one that raised what it should not have, once that is said: modules may
-    be half imported then, and the next task is not to suffer from it.
+    nobody else might end it, when its client is gone. So does one that raised what it should not
+    have, once that is said: modules may be half imported then, and the next task is not to suffer
+    from it.
     """
     _prepare()
     _say_hello(rendezvous)
@@ -77,10 +79,9 @@ def _load_compiler() -> None:
     TVM's allocates memory: after a fault inside of the allocator it waits for ever.
     """
     with contextlib.suppress(Exception):  # the task raises it again, and is told
-        import tvm_ffi  # noqa: F401 - this library installs it
-    _watch_signals()
-    with contextlib.suppress(Exception):
-        import tvm  # noqa: F401
+        importing.import_core()
+        _watch_signals()
+        importing.import_all()
 
 
 def _watch_signals() -> None:

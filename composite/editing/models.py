@@ -155,6 +155,7 @@ def concrete_of(model: Any, word: str) -> Any:
 
 def _in_folder(folder: Path, out: Path, editor: Editor[Report]) -> Report:
     saved = saved_model.read(folder)
+    saved_model.require_outside(folder, out)
     require(folder)
     reports = []
     for meta_graph in saved.meta_graphs:

@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from composite.binding import json_text
+
 FORMAT = 1  # of the description: a module of a later one is refused
 
 
@@ -43,7 +45,7 @@ class Description:
     @classmethod
     def of_json(cls, content: bytes) -> Description:
         """The description that `to_json` wrote. ValueError for one of another format."""
-        told = json.loads(content)
+        told = json_text.parsed(content)
         if told.pop("format") != FORMAT:
             raise ValueError("the module was written by another version: compile the model again")
         told["specs"] = tuple((d, s if s is None else tuple(s)) for d, s in told["specs"])

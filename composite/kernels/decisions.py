@@ -15,6 +15,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from composite.binding import json_text
+
 MARGIN = 0.05
 
 
@@ -91,7 +93,7 @@ def to_json(decision: Decision) -> str:
 def from_json(text: str | bytes) -> Decision | None:
     """The decision of a text; None for a text of another layout, such as an earlier version's."""
     try:
-        content: dict[str, Any] = json.loads(text)
+        content: dict[str, Any] = json_text.parsed(text)
         points = tuple(
             Point(int(size), Times(*map(float, times)), wins is True)
             for size, *times, wins in content["points"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite.binding import native
+from composite.binding import json_text, native
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import record
@@ -32,7 +32,7 @@ def check(cache: Cache, key: str, op: str) -> None:
     content = cache.load_refusal(key)
     if content is None:
         return
-    known = json.loads(content)
+    known = json_text.parsed(content)
     logger.info("%s: no kernel, as was found before: %s", op, known["reason"])
     if known["kind"] == "mismatch":
         raise Mismatch(known["reason"])
@@ -67,7 +67,7 @@ def announce() -> None:
     """Tells the runtime which nodes of regions were refused, in whatever process. Once."""
     found = GraphDef()
     for content in open_default().refusals():
-        known = json.loads(content)
+        known = json_text.parsed(content)
         if known.get("function") and known["toolchain"] == _toolchain():
             nodes = [known["refused"]]
             found.node.append(record(_REFUSED_NODES, known["function"], nodes=nodes))

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from composite.binding import json_text
 from composite.compiler.tvm.choices import Value
 
 FORMAT = 1
@@ -120,7 +121,7 @@ class Database:
     @classmethod
     def parse(cls, text: str) -> Database:
         """The database of a text; ValueError, KeyError or TypeError when it is none."""
-        content = json.loads(text)
+        content = json_text.parsed(text)
         if content["format"] != FORMAT:
             raise Damaged(
                 f"its format is {content['format']!r}, and this version reads {FORMAT}: tune again"

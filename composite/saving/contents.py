@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from composite.aot import inputs, manifest
+from composite.binding import json_text
 from composite.ops.registry import OPS
 
 FOLDER = Path("assets.extra", "composite")
@@ -91,7 +92,7 @@ def read(model: Path) -> Contents:
     if not path.is_file():
         return Contents((), {})
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json_text.parsed(path.read_text(encoding="utf-8"))
         known = content["format"] == _FORMAT
         ops = tuple(Needed(**op) for op in content["ops"])
         libraries = {str(name): str(digest) for name, digest in content["libraries"].items()}

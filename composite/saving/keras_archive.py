@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from composite.saving import contents
 
 SUFFIX = ".keras"
 _CONFIG = "config.json"
+_ALWAYS_BYTES = 1 << 20  # that may be unpacked of any file
+_MOST_TIMES = 20  # as large: machine code is packed to a quarter, text to a tenth
 _REGISTERED = "composite>"  # what Keras calls an op, before its name
 
 
@@ -42,10 +44,13 @@ def add(folder: Path, path: Path) -> None:
             archive.write(file, file.relative_to(folder).as_posix())
 
 
-def extracted(path: Path) -> Path:
+def extracted(path: Path, *, native_code: bool) -> Path:
     """A folder with what `add` put into a file; it is there as long as this process.
 
-    FileNotFoundError where there is no file, ValueError for one that is none of Keras'.
+    Without `native_code` what the model needs alone, and no library.
+
+    FileNotFoundError where there is no file, ValueError for one that is none of Keras', or whose
+    entries would become far larger than they are.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -53,11 +58,32 @@ def extracted(path: Path) -> Path:
     atexit.register(_remove, folder, os.getpid())
     try:
         with zipfile.ZipFile(path) as archive:
-            own = [one for one in archive.namelist() if Path(one).is_relative_to(contents.FOLDER)]
+            own = [one for one in archive.infolist() if _is_wanted(one, native_code=native_code)]
+            _require_ordinary(path, own)
             archive.extractall(folder, own)  # which leaves no path outside of the folder
     except zipfile.BadZipFile as error:
         raise ValueError(f"{path} is damaged ({error}): save the model again") from error
     return folder
+
+
+def _is_wanted(entry: zipfile.ZipInfo, *, native_code: bool) -> bool:
+    path = Path(entry.filename)
+    is_own = path.is_relative_to(contents.FOLDER)
+    return is_own and (native_code or path.parent == contents.FOLDER)
+
+
+def _require_ordinary(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
+    """ValueError for entries that are small in the file and large in a folder.
+
+    An entry does not get larger than it says.
+    """
+    size = sum(one.file_size for one in entries)
+    packed = sum(one.compress_size for one in entries)
+    if size > max(_ALWAYS_BYTES, packed * _MOST_TIMES):
+        raise ValueError(
+            f"{path} would unpack {packed} bytes to {size}, far more than libraries of ops do: "
+            "composite.save did not write it"
+        )
 
 
 def _remove(folder: Path, owner: int) -> None:

@@ -51,7 +51,8 @@ def load_model(
         load_keras = (
             tf.keras.models.load_model
         )  # imports Keras: ops that come after are named to it
-        _require(model, keras_archive.extracted(model), native_code=native_code)
+        folder = keras_archive.extracted(model, native_code=native_code)
+        _require(model, folder, native_code=native_code)
         return load_keras(model)
     require(model, native_code=native_code)
     return tf.saved_model.load(str(model), tags=tags, options=options)

@@ -28,6 +28,12 @@ def read(model: Path) -> Any:
         raise ValueError(f"{path} is damaged ({error}): save the model again") from error
 
 
+def require_outside(model: Path, target: Path) -> None:
+    """ValueError for a folder to write that lies in the one that is read, and would copy itself."""
+    if model.resolve() in target.resolve().parents:
+        raise ValueError(f"{target} lies in the model that is read, {model}: name a folder outside")
+
+
 def composites(saved: Any) -> dict[str, set[str]]:
     """The composites of all its graphs, by name, with the digests of the versions meant."""
     found: dict[str, set[str]] = {}

@@ -52,10 +52,11 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
             those that this process has. By default each keeps its own.
 
     Raises:
-        ValueError: if this process does not know an op of the model, a node cannot be expanded
-            ("portable"; the message names it), no library is known for an op ("inside"), a file of
-            Keras is asked to be portable or updated, or today's version of an op does not take the
-            place of an older one (`update`; the message names the node).
+        ValueError: if `path` lies in the folder `model`, this process does not know an op of the
+            model, a node cannot be expanded ("portable"; the message names it), no library is known
+            for an op ("inside"), a file of Keras is asked to be portable or updated, or today's
+            version of an op does not take the place of an older one (`update`; the message names
+            the node).
         FileNotFoundError: if `model` is a path at which there is no SavedModel.
     """
     if ops not in get_args(Form):
@@ -65,6 +66,9 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
             raise ValueError(f"{path} would name the ops, and so mean today's: leave update out")
         _save_keras(model, Path(path), ops, libraries)
         return
+    if isinstance(model, str | os.PathLike):
+        saved_model.read(Path(model))  # says what is wrong with it
+        saved_model.require_outside(Path(model), Path(path))
     with replaced(Path(path)) as folder:
         _write(model, folder, signatures, options)
         shutil.rmtree(folder / contents.FOLDER, ignore_errors=True)  # of the model that was read
@@ -113,7 +117,6 @@ def note_needs(folder: Path) -> None:
 def _write(model: Any, folder: Path, signatures: Any, options: Any) -> None:
     """The model as a SavedModel with nodes, in an empty folder."""
     if isinstance(model, str | os.PathLike):
-        saved_model.read(Path(model))  # says what is wrong with it
         shutil.copytree(model, folder, dirs_exist_ok=True)
     elif signatures is None and options is None and _is_keras_model(model):
         model.export(str(folder), verbose=False)

@@ -220,7 +220,19 @@ class Block:
         )
         keep = {"disable_lower_builtin": tirx.IntImm("bool", 1)} if small else None
         self.add(tir_stmt.AllocBuffer(buffer, keep))
+        if small and size > 1:
+            self._keep_whole(buffer)
         return buffer
+
+    def _keep_whole(self, buffer: Buffer) -> None:
+        """Have LLVM leave a buffer of the stack in memory.
+
+        LLVM 22 makes values of its parts (SROA). Where narrow vectors are stored and a wide one is
+        loaded, it merges them in front of the store with the highest address, even if another
+        store is later: it then crashes, or refuses its own code. A buffer that an intrinsic sees is
+        left alone.
+        """
+        self.prefetch(buffer, 0)
 
     def temporary(self, count: Dim, size: Expr | int, dtype: str) -> Buffer:  # noqa: ARG002
         """Return a workspace of ``count`` elements, for what one stage leaves to another.

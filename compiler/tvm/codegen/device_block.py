@@ -120,6 +120,9 @@ class DeviceBlock(Block):
         self._copied: list[Buffer] = []
         self._resident: _Resident | None = None
 
+    def _keep_whole(self, buffer: Buffer) -> None:
+        """Nothing: LLVM does not see it."""
+
     def temporary(self, count: Dim, size: Expr | int, dtype: str) -> Buffer:  # noqa: ARG002
         """Return memory of the device."""
         return self._take(count, dtype)

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/direct/step_container.h"
+#include "composite/runtime/instantiate/aligned_input.h"
 #include "composite/runtime/instantiate/inline_run.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -32,7 +33,7 @@ class CallFrame : public tensorflow::CallFrameInterface {
 
   absl::Status GetArg(int index, const Tensor** value) override {
     const int given = static_cast<int>(given_.size());
-    *value = index < given ? arguments_[given_[index]] : &captures_[index - given];
+    *value = aligned_.Of(index < given ? *arguments_[given_[index]] : captures_[index - given]);
     return absl::OkStatus();
   }
 
@@ -46,6 +47,7 @@ class CallFrame : public tensorflow::CallFrameInterface {
   const std::vector<int>& given_;
   const std::vector<Tensor>& captures_;
   const absl::Span<Tensor> results_;
+  AlignedInputs aligned_;
 };
 
 const tensorflow::ResourceHandle& HandleIn(const Tensor& tensor) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "composite/runtime/instantiate/aligned_input.h"
 #include "composite/runtime/instantiate/expansion_library.h"
 #include "composite/runtime/instantiate/inline_run.h"
 #include "composite/runtime/instantiate/input_facts.h"
@@ -18,7 +19,13 @@ using tensorflow::FunctionLibraryRuntime;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-// Arguments and results of the function are inputs and outputs of the kernel, without copies.
+bool IsOnHost(const OpKernelContext& context, int input) {
+  return context.input_memory_type(input) == tensorflow::HOST_MEMORY ||
+         context.device()->attributes().device_type() == tensorflow::DEVICE_CPU;
+}
+
+// Arguments and results of the function are inputs and outputs of the kernel, without copies but
+// of what TensorFlow's kernels could not read.
 class KernelFrame : public tensorflow::CallFrameInterface {
  public:
   // `keeps_results`: otherwise a run is for its error alone.
@@ -29,7 +36,8 @@ class KernelFrame : public tensorflow::CallFrameInterface {
   size_t num_retvals() const override { return context_->num_outputs(); }
 
   absl::Status GetArg(int index, const Tensor** value) override {
-    *value = &context_->input(index);
+    const Tensor& input = context_->input(index);
+    *value = IsOnHost(*context_, index) ? aligned_.Of(input) : &input;
     return absl::OkStatus();
   }
 
@@ -44,6 +52,7 @@ class KernelFrame : public tensorflow::CallFrameInterface {
  private:
   OpKernelContext* const context_;
   const bool keeps_results_;
+  AlignedInputs aligned_;
 };
 
 absl::Status RunOnCpu(FunctionLibraryRuntime* runtime, OpKernelContext* context,
@@ -162,7 +171,11 @@ void InstantiatedExpansion::RunOnDevice(OpKernelContext* context, bool strict,
   options.run_all_kernels_inline = context->run_all_kernels_inline();
   options.source_device = runtime_->device()->name();
   std::vector<Tensor> arguments;
-  for (int i = 0; i < context->num_inputs(); ++i) arguments.push_back(context->input(i));
+  AlignedInputs aligned;
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const Tensor& input = context->input(i);
+    arguments.push_back(IsOnHost(*context, i) ? *aligned.Of(input) : input);
+  }
   auto results = std::make_shared<std::vector<Tensor>>();
   runtime_->Run(options, plain_->handle(), arguments, results.get(),
                 [context, results, done = std::move(done)](const absl::Status& status) {

@@ -56,6 +56,32 @@ def test_functions_within_are_inlined(compiler: Any) -> None:
     compiler.compare(lambda x: middle(x) + inner(x)[1], np.arange(-5, 6, dtype=np.float32))
 
 
+NARROW_STORES = """
+import sys
+import tensorflow as tf
+sys.path.insert(0, {folder!r})
+from conftest import library_of
+from composite.compiler import tvm as backend
+from composite.compiler.tvm import Target
+
+def step(v, x):
+    return v - (tf.reduce_mean(x, 0) + tf.square(x) * 0.01)
+
+library = library_of(step, [tf.TensorSpec((64, 64), tf.float32)] * 2)
+for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4"):
+    backend.compile(library, [(64, 64)] * 2, name="step", target=Target.of(level, 2))
+print("compiled")
+"""
+
+
+def test_narrow_stores_and_wide_loads_of_a_workspace_are_compiled(
+    run_python: Callable[..., Any],
+) -> None:
+    """LLVM would crash: the sums are stored in vectors of 8, and loaded in vectors of 16."""
+    code = NARROW_STORES.format(folder=str(Path(__file__).parent))
+    assert run_python(code).stdout.splitlines()[-1] == "compiled"
+
+
 def strided(x: Any, w: Any, scale: Any, offset: Any) -> Any:
     return tf.nn.silu(tf.nn.conv2d(x, w, 2, "VALID") * scale + offset)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -97,3 +99,30 @@ def test_a_search_builds_copies_and_restores_models(tmp_path: Path) -> None:
     copied.set_weights(best.get_weights())
     for one in (copied, copy.deepcopy(best)):
         np.testing.assert_allclose(one(X), wanted, rtol=1e-6)
+
+
+def _with_library(path: Path, size: int, folder: str = "made") -> None:
+    """A file of Keras beside whose model lies so much of a library, all of it zeros."""
+    original = model()
+    original.save(path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        needs = {"format": 1, "ops": [], "libraries": {}}
+        archive.writestr(str(contents.FOLDER / "needs.json"), json.dumps(needs))
+        archive.writestr(str(contents.FOLDER / folder / "lib.so"), bytes(size))
+
+
+def test_a_file_unpacks_no_more_than_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, room = tmp_path / "model.keras", tmp_path / "room"
+    room.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    _with_library(path, 50 << 20)
+    np.testing.assert_array_equal(composite.load_model(path)(X).shape, (4, 3))
+    assert sum(one.stat().st_size for one in room.rglob("*") if one.is_file()) < 1 << 16
+    with pytest.raises(ValueError, match=r"would unpack \d+ bytes to \d+, far more than"):
+        composite.load_model(path, native_code=True)
+    assert sum(one.stat().st_size for one in room.rglob("*") if one.is_file()) < 1 << 16
+    _with_library(path, 50 << 20, folder="")  # beside what the model needs
+    with pytest.raises(ValueError, match=r"would unpack \d+ bytes to \d+, far more than"):
+        composite.load_model(path)

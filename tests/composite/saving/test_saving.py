@@ -14,6 +14,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 import composite
 from composite.cli.main import main
+from composite.saving import contents
 from tests.composite.saving import saved_ops
 from tests.conftest import RunPython
 
@@ -206,3 +207,25 @@ def test_a_model_of_unknown_ops_is_not_saved_again(tmp_path: Path, run_python: R
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ValueError: the model has nodes of a version of SavedDense")
     assert "import the module" in last
+
+
+def test_a_model_is_not_saved_into_itself(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    composite.save(Model(), model)
+    files = sorted(model.rglob("*"))
+    (tmp_path / "link").symlink_to(model)
+    for inside in (model / "again", model / "a" / "b", tmp_path / "link" / "again"):
+        with pytest.raises(ValueError, match="lies in the model that is read"):
+            composite.save(model, inside)
+        with pytest.raises(ValueError, match="lies in the model that is read"):
+            composite.accelerate(model, {}, out=inside)
+    assert sorted(model.rglob("*")) == files
+    composite.save(model, model)  # in its own place
+
+
+def test_a_damaged_description_is_said(tmp_path: Path) -> None:
+    composite.save(Model(), tmp_path / "model")
+    needs = tmp_path / "model" / contents.FOLDER / "needs.json"
+    needs.write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"needs\.json is damaged .*nested too deeply"):
+        composite.load_model(tmp_path / "model")

@@ -1,0 +1,27 @@
+"""TVM's import in two steps."""
+
+from __future__ import annotations
+
+from tests.conftest import RunPython
+
+_CODE = """
+import ctypes, signal, sys
+from composite.compiler.tvm import importing
+
+def handler() -> int:
+    at = (ctypes.c_void_p * 64)()
+    ctypes.CDLL(None).sigaction(signal.SIGSEGV, None, at)
+    return at[0] or 0
+
+assert "tvm_ffi" not in sys.modules
+importing.import_core()
+assert handler() != 0  # TVM's
+signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+importing.import_all()
+assert "tvm" in sys.modules
+print(handler())
+"""
+
+
+def test_the_first_step_alone_installs_a_handler(run_python: RunPython) -> None:
+    assert run_python(_CODE, bare=True).stdout == "0\n"
