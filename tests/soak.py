@@ -2,9 +2,10 @@
 
 In turns: programs of the fuzzer by their expansions, with tensors that decide, and by kernels;
 chained calls of TensorFlow's functions, with gradients, and by kernels; gradients of random
-programs; a training from which compiler, cache and folders are taken away; random Keras models with
-regions; changed calls of TensorFlow's functions. Each turn is a process with a seed, a cache and a
-temporary folder of its own. What it runs is printed before, so a finding can be run again alone.
+programs; kernels of random chains of ops; a training from which compiler, cache and folders are
+taken away; random Keras models with regions; changed calls of TensorFlow's functions. Each turn is
+a process with a seed, a cache and a temporary folder of its own. What it runs is printed before, so
+a finding can be run again alone.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ TURNS = (
     "tests.corpus --kernels --count 100 --seed {seed}",
     "tests.composite.autodiff.test_gradient_programs {seed} 50",
     "tests.composite.jit.taken_away 20 {seed} {folder}",
+    "tests.chains --count 500 --seed {seed}",
     "tests.keras_graphs --count 20 --seed {seed}",
     "tests.compiler.library {seed} 4000",
 )
