@@ -27,6 +27,8 @@ from composite.compiler.tvm.strategy.tasks import tasks
 
 _COLUMNS = 8
 """Vectors of a row that one task combines, at least."""
+_PAIR = 2
+"""Lanes of the shortest vectors."""
 _MANY = 64
 """Updates for each row of the result above which what rounding loses is added up too, which takes
 twice the time: fewer have few roundings."""
@@ -153,6 +155,10 @@ class _Writer:
         with block.loop(whole, "v") as v:
             write(block.bind(first + v * lanes, "at"), lanes)
         rest = block.bind(whole * lanes, "rest")
+        if lanes <= _PAIR:  # one at most is left
+            with block.when(rest < count):
+                write(block.bind(first + rest, "at"), 1)
+            return
         with block.loop(count - rest, "e") as e:
             write(block.bind(first + (rest + e), "at"), 1)
 
