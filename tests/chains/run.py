@@ -54,7 +54,7 @@ def run(body: Body, folder: Path, *, symbolic: bool = False) -> Verdict:
         if first < 2:  # a broadcast, or nothing to compute
             return Verdict("refused", "no dimension to leave open")
         classes = [["s0", *s[1:]] if s and s[0] == first else list(s) for s in shapes]
-        cases.append([tuple(9 if d == "s0" else d for d in s) for s in classes])
+        cases.append([tuple(9 if isinstance(d, str) else d for d in s) for s in classes])
     name = f"chain_{next(_NUMBER)}"
     try:
         library = expansion(classes)
