@@ -2,11 +2,11 @@
 
 In turns: programs of the fuzzer by their expansions, with tensors that decide, and by kernels;
 chained calls of TensorFlow's functions, with gradients, and by kernels; gradients of random
-programs; a training from which compiler, cache and folders are taken away; random Keras models with
-regions; trainings of Keras's layers, and what users do with models; programs that share memory; random
-orders of reads and writes of variables; changed calls of TensorFlow's functions. Each turn is a process
-with a seed, a cache and a temporary folder of its own. What it runs is printed before, so a finding can
-be run again alone.
+programs; kernels of random chains of ops; a training from which compiler, cache and folders are taken
+away; random Keras models with regions; trainings of Keras's layers, and what users do with models;
+programs that share memory; random orders of reads and writes of variables; changed calls of TensorFlow's
+functions. Each turn is a process with a seed, a cache and a temporary folder of its own. What it runs is
+printed before, so a finding can be run again alone.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ TURNS = (
     "tests.corpus --kernels --count 100 --seed {seed}",
     "tests.composite.autodiff.test_gradient_programs {seed} 50",
     "tests.composite.jit.taken_away 20 {seed} {folder}",
+    "tests.chains --count 500 --seed {seed}",
     "tests.keras_graphs --count 20 --seed {seed}",
     "tests.keras_training --count 20 --seed {seed}",
     "tests.sharing --count 100 --seed {seed}",

@@ -101,7 +101,7 @@ def judge(found: Array, reference: Reference) -> Verdict:
         has_digits = bound <= (_NARROW_DIGITS if narrow else _DIGITS) * scale
         if not has_digits.any():
             return Verdict(0.0)
-        error = np.divide(distance, scale, out=np.zeros_like(distance), where=has_digits)
+        error = np.divide(distance, scale, out=np.full_like(distance, -1.0), where=has_digits)
         worst = int(np.argmax(error))
         return Verdict(float(error[worst]), float(bound[worst] / scale[worst]))
     at = int(np.argmax(distance / bound))

@@ -90,7 +90,7 @@ class Body:
     def function(self) -> Callable[..., Any]:
         """The function."""
         namespace: dict[str, Any] = {"tf": tf}
-        exec(compile(self.text, f"<chain {self.seed}>", "exec"), namespace)  # noqa: S102
+        exec(compile(self.text, f"<chain {self.seed}>", "exec"), namespace)
         made: Callable[..., Any] = tf.autograph.experimental.do_not_convert(namespace["body"])
         return made
 
@@ -144,7 +144,7 @@ class _Drawn:
         if text is None:
             return
         try:
-            value = eval(text, {"tf": tf, **self._values})  # noqa: S307
+            value = eval(text, {"tf": tf, **self._values})
         except (tf.errors.OpError, ValueError, TypeError):
             return
         if isinstance(value, tf.Tensor) and value.shape.num_elements() <= _MOST_ELEMENTS:

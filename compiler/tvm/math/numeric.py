@@ -155,6 +155,9 @@ def round_to(block: Block, value: Expr, dtype: str) -> Expr:
     return loaded(block, to_storage(block, value, dtype), dtype)
 
 
+_NARROW_INTEGERS = ("int8", "int16", "uint8", "uint16")
+
+
 def cast(block: Block, x: Expr, source: str, target: str) -> Expr:
     """Convert between compute dtypes as TF's Cast does; ``x`` holds a value of ``source``.
 
@@ -170,22 +173,27 @@ def cast(block: Block, x: Expr, source: str, target: str) -> Expr:
         return differ(x, like(0, x))
     if target in ("float16", "bfloat16"):
         return round_to(block, convert(x, "float32"), target)
-    if "float" in source and target in ("int8", "int16", "uint8", "uint16"):
+    if "float" in source and target in _NARROW_INTEGERS:
         return convert(block.let(convert(_inside(block, x, target), "int32")), target)
+    if "float" in source and target in ("int32", "int64"):
+        return convert(_inside(block, x, target), target)
     return convert(x, target)
 
 
 def _inside(block: Block, x: Expr, target: str) -> Expr:
-    """Return floats as the nearest that fit an integer dtype of 8 or 16 bits.
+    """Return floats as the nearest that fit an integer dtype; LLVM leaves the others open.
 
-    TensorFlow converts by way of int32, whose least number takes the place of what does not fit
-    into that: a NaN, and all that is too large. LLVM leaves such a conversion open.
+    The machine has the least number for what does not fit, NaNs included. TensorFlow converts to
+    8 and 16 bits by way of int32.
     """
     info = np.iinfo(target)
-    least, most, end = (like(float(one), x) for one in (info.min, info.max, 2**31))
-    x = block.let(x)
-    below = block.let(choose(x > most, choose(x >= end, least, most), x))
-    return block.let(choose(x > least, below, least))
+    least, end = like(float(info.min), x), like(2.0 ** max(31, info.bits - 1), x)
+    x = below = block.let(x)
+    if info.bits <= 16:
+        most = like(float(info.max), x)
+        below = block.let(choose(x > most, most, x))
+    inside = block.let(choose(x < end, below, least))
+    return block.let(choose(x > least, inside, least))
 
 
 def _halves(block: Block, x: Expr) -> tuple[Expr, Expr]:

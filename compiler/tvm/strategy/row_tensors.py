@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape, product
+from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.math import division
 from composite.compiler.tvm.plan.row_stages import FLAT, VALUE, Rows
@@ -38,9 +39,11 @@ class _Rebuild:
 
     def rebuilt(self) -> tuple[Rows, list[Tensor]]:
         self._choose_groups()
-        stores = []
+        stores: list[Tensor] = []
         for tensor in self._stage.stores:
             made = self._rebuilt(tensor, self._is_flat(tensor))
+            if made in stores:  # a value a row that is stored under both of its shapes
+                made = pointwise("Identity", lambda _, x: x, (made,), made.dtype, cost=0)
             storage = self._storages[tensor]
             self._storages[made] = storage
             stores.append(made)

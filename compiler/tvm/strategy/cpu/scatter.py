@@ -27,6 +27,8 @@ from composite.compiler.tvm.strategy.tasks import tasks
 
 _COLUMNS = 8
 """Vectors of a row that one task combines, at least."""
+_PAIR = 2
+"""Lanes of the shortest vectors."""
 _MANY = 64
 """Updates for each row of the result above which what rounding loses is added up too, which takes
 twice the time: fewer have few roundings."""
@@ -73,13 +75,13 @@ class _Writer:
         def body(task: Expr) -> None:
             block = context.block
             first = block.bind(task * width, "first")
-            stop = block.bind(index(minimum(first + width, self._inner)), "stop")
+            count = block.bind(index(minimum(width, self._inner - first)), "count")
             many = self._are_many()
             with block.when(many):
-                self._add_aside(first, stop, width)
+                self._add_aside(first, count, width)
             if many is not True:
                 with block.otherwise():
-                    self._combine_in_place(first, stop)
+                    self._combine_in_place(first, count)
 
         tasks(context, blocks, cycles, body)
 
@@ -100,12 +102,12 @@ class _Writer:
             return True
         return updates > self._rows * _MANY
 
-    def _combine_in_place(self, first: Expr, stop: Expr) -> None:
+    def _combine_in_place(self, first: Expr, count: Expr) -> None:
         with self._context.block.loop(self._rows, "row") as row:
-            self._along(first, stop, lambda at, lanes: self._start(row, at, lanes))
-        self._rows_of(first, stop, self._combine)
+            self._along(first, count, lambda at, lanes: self._start(row, at, lanes))
+        self._rows_of(first, count, self._combine)
 
-    def _add_aside(self, first: Expr, stop: Expr, width: int) -> None:
+    def _add_aside(self, first: Expr, count: Expr, width: int) -> None:
         """Add up columns in a buffer, and in another one what rounding lost."""
         block, lanes = self._context.block, self._lanes
         size = self._rows * width
@@ -128,7 +130,7 @@ class _Writer:
             block.store(sums, place, total)
             block.store(lost, place, block.load(lost, place, lanes) + error)
 
-        self._rows_of(first, stop, add)
+        self._rows_of(first, count, add)
         with block.loop(self._rows, "row") as row:
 
             def finish(at: Expr | int, lanes: int) -> None:
@@ -141,20 +143,24 @@ class _Writer:
                     total = block.let(total + rest)
                 self._context.store_flat(self._anchor, self._place(row, at, lanes), total)
 
-            self._along(first, stop, finish)
+            self._along(first, count, finish)
 
     def _vector(self, lanes: int) -> str:
         return self._dtype if lanes == 1 else f"{self._dtype}x{lanes}"
 
-    def _along(self, first: Expr, stop: Expr, write: Callable[[Expr | int, int], None]) -> None:
-        """Write for the vectors of a run of columns, then for the single ones that are left."""
+    def _along(self, first: Expr, count: Expr, write: Callable[[Expr | int, int], None]) -> None:
+        """Write for the vectors of ``count`` columns, then for the single ones that are left."""
         block, lanes = self._context.block, self._lanes
-        whole = block.bind(quotient(stop - first, lanes), "whole")
+        whole = block.bind(quotient(count, lanes), "whole")
         with block.loop(whole, "v") as v:
             write(block.bind(first + v * lanes, "at"), lanes)
-        rest = block.bind(first + whole * lanes, "rest")
-        with block.loop(stop - rest, "e") as e:
-            write(block.bind(rest + e, "at"), 1)
+        rest = block.bind(whole * lanes, "rest")
+        if lanes <= _PAIR:  # one at most is left
+            with block.when(rest < count):
+                write(block.bind(first + rest, "at"), 1)
+            return
+        with block.loop(count - rest, "e") as e:
+            write(block.bind(first + (rest + e), "at"), 1)
 
     def _start(self, row: Expr, at: Expr | int, lanes: int) -> None:
         value = const(self._node.combine.identity(self._dtype), self._vector(lanes))
@@ -167,7 +173,7 @@ class _Writer:
     def _rows_of(
         self,
         first: Expr,
-        stop: Expr,
+        count: Expr,
         write: Callable[[list[Index], Expr, Expr | int, int], None],
     ) -> None:
         """Write the loops over the rows of the updates, each to its row of the result."""
@@ -187,7 +193,7 @@ class _Writer:
             for place in places[1:]:
                 inside = tirx.And(inside, place >= index(0))
             with block.when(inside):
-                self._along(first, stop, lambda c, lanes: write(at, row, c, lanes))
+                self._along(first, count, lambda c, lanes: write(at, row, c, lanes))
 
     def _update(self, row: list[Index], at: Expr | int, lanes: int) -> Expr:
         column: Index = Lane(at, lanes) if lanes > 1 else at

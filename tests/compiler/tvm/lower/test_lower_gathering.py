@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler import tvm as backend
+from tests.compiler.tvm.conftest import library_of
 
 raw = tf.raw_ops
 RANDOM = np.random.default_rng(0)
@@ -155,6 +156,21 @@ def test_extremes_and_products_of_segments(compiler: Any, dtype: Any) -> None:
     shapes = [("s0", 37), ("s0",)]
     loaded = compiler.compare(function, x, segments, shapes=shapes, tasks=2)
     assert loaded.kernel.proof.is_complete, loaded.kernel.proof
+
+
+@pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("width", [5, 37, 200, 1001])
+@pytest.mark.parametrize("dtype", [tf.int64, tf.float32])
+def test_no_task_writes_columns_of_another(dtype: Any, width: int, level: str) -> None:
+    """Whatever the level's vectors: their number in a row decides where tasks begin."""
+
+    def function(x: Any, segments: Any) -> Any:
+        return tf.math.unsorted_segment_max(x, segments, 10)
+
+    specs = [tf.TensorSpec([None, width], dtype), tf.TensorSpec([None], tf.int32)]
+    shapes = [("s0", width), ("s0",)]
+    written = backend.write(library_of(function, specs), shapes, target=backend.Target.of(level, 2))
+    assert written.proof.is_complete, written.proof
 
 
 def test_sums_of_narrow_floats_are_rounded_once(compiler: Any) -> None:

@@ -217,6 +217,18 @@ def test_what_is_broadcast_within_rows_is_not_a_value_a_row(
     compiler.compare(function, table, np.int32(1), x, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(16,), (3, 20), (1, 5), (2, 3, 4)])
+def test_a_value_a_row_that_is_several_results(compiler: Any, shape: tuple[int, ...]) -> None:
+    """Under both of its shapes, and under one of them twice: each has a buffer of its own."""
+
+    def function(x: Any) -> Any:
+        kept = tf.reduce_max(x, -1, keepdims=True)
+        alone = tf.squeeze(kept, -1)
+        return kept, alone, kept, x - kept, alone, tf.reduce_max(x, -1), -kept
+
+    compiler.compare(function, normal(*shape))
+
+
 @pytest.mark.parametrize("shape", [(12, 5, 5), (3, 20, 7), (1, 6, 70), (40, 3, 16)])
 def test_rows_of_what_another_stage_has_reduced(compiler: Any, shape: tuple[int, ...]) -> None:
     def function(x: Any) -> Any:
