@@ -3,8 +3,9 @@
 In turns: programs of the fuzzer by their expansions, with tensors that decide, and by kernels;
 chained calls of TensorFlow's functions, with gradients, and by kernels; gradients of random
 programs; a training from which compiler, cache and folders are taken away; random Keras models with
-regions; changed calls of TensorFlow's functions. Each turn is a process with a seed, a cache and a
-temporary folder of its own. What it runs is printed before, so a finding can be run again alone.
+regions; changed calls of TensorFlow's functions; Keras's own tests of layers with regions. Each
+turn is a process with a seed, a cache and a temporary folder of its own. What it runs is printed
+before, so a finding can be run again alone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ TURNS = (
     "tests.composite.jit.taken_away 20 {seed} {folder}",
     "tests.keras_graphs --count 20 --seed {seed}",
     "tests.compiler.library {seed} 4000",
+    "tests.foreign layers --count 2 --seed {seed}",
 )
 
 
