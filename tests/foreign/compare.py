@@ -88,7 +88,8 @@ def differing(
             found[test] = f"{outcome} in pass {name.partition(' ')[0]}: {message}"
     for test in plain:
         if f"1 {test}" not in ours:
-            found[test] = "not run"
+            _, ended = ours.get("1 ", ("", ""))  # before the first test
+            found[test] = f"not run: {ended}" if ended else "not run"
     return {test: told for test, told in found.items() if test in plain}
 
 

@@ -50,7 +50,10 @@ def test_outcomes_are_compared_test_by_test() -> None:
         "a": "failed in pass 2: it is 3",
         "c": "ended in pass 1: by signal SIGSEGV",
     }
-    assert compare.differing({"e": ("passed", "")}, {}) == {"e": "not run"}
+    passed = {"e": ("passed", "")}
+    assert compare.differing(passed, {}) == {"e": "not run"}
+    ended = {"1 ": ("error", "by signal SIGSEGV")}
+    assert compare.differing(passed, ended) == {"e": "not run: by signal SIGSEGV"}
 
 
 def test_files_are_named_as_folders_or_one_by_one() -> None:
