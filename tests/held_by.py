@@ -326,7 +326,7 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/tensorflow/constant_inputs"
     ),
     "tests/runtime/regions/test_partition.py": "function_regions region_function",
-    "tests/runtime/regions/test_form_regions.py": "prepared_under region_counts region_options",
+    "tests/runtime/regions/test_form_regions.py": "prepared_under region_counts",
     "tests/runtime/variables/test_updates.py": "read_op update_node update_op",
     "tests/composite/jit/test_variables.py": "composite/runtime/variables/contents",
     "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite node_rewrite",
