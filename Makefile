@@ -21,7 +21,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools build bazel demo test test-fast soak asan tsan aarch64 test-native browser lint format docs \
+.PHONY: help tools build bazel demo test test-fast soak foreign asan tsan aarch64 test-native browser lint format docs \
   bench gpu gpu-bundle pythons wheel clean clean-venv
 
 help:  ## this list
@@ -106,6 +106,9 @@ MINUTES ?= 60
 SEED ?= $(shell date +%s)
 soak: build  ## random programs and a training that is disturbed, for an hour (MINUTES=, SEED=)
 	$(PY) -m tests.soak $(MINUTES) $(SEED)
+
+foreign: build  ## Keras's own tests of layers without regions and with them (ARGS="layers/rnn --count 3")
+	$(PY) -m tests.foreign $(ARGS)
 
 # TensorFlow itself is not instrumented, so containers that it fills look odd from here. Exceptions
 # of modules that are loaded later need the C++ library to be there when the sanitizer starts.

@@ -327,7 +327,7 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/runtime/checking/test_graph_check.py": "broken_graph composite/runtime/api/test_c_api",
     "tests/runtime/regions/test_partition.py": "function_regions",
-    "tests/runtime/regions/test_form_regions.py": "prepared_under region_counts region_options",
+    "tests/runtime/regions/test_form_regions.py": "prepared_under region_counts",
     "tests/runtime/variables/test_updates.py": "read_op update_node update_op",
     "tests/composite/jit/test_variables.py": "composite/runtime/variables/contents",
     "tests/composite/binding/test_dlpack_exports.py": "composite/runtime/memory/exports",

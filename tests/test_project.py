@@ -6,7 +6,10 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 import composite
+from tests import conftest
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,6 +38,15 @@ def test_the_documents_name_files_that_exist() -> None:
     }
     assert "composite/runtime/" in named
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_the_head_of_a_test_run_names_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COMPOSITE_ISA", raising=False)
+    own = conftest.pytest_report_header()
+    assert re.fullmatch(r"kernels: for x86-64-v\d(-bf16)?, \d+ cores", own)
+    monkeypatch.setenv("COMPOSITE_ISA", "x86-64-v2")
+    limited = conftest.pytest_report_header()
+    assert limited.startswith("kernels: for x86-64-v2, at most x86-64-v2, ")
 
 
 def test_versions_agree() -> None:

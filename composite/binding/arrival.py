@@ -33,10 +33,14 @@ class _Watch(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != self._name:
             return None
-        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+        finders = list(sys.meta_path)
+        if self not in finders:  # another thread has just imported it
+            return None
+        for finder in finders[finders.index(self) + 1 :]:
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
-                self._observe(spec.loader)
+                if spec.loader is not None:  # a folder without code has none
+                    self._observe(spec.loader)
                 return spec
         return None
 

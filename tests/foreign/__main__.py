@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="how many of the files, drawn; by default all")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--tests", default="", help="only tests that pytest's -k selects")
-    parser.add_argument("--limit", type=float, default=900, help="seconds for a pass of a file")
+    parser.add_argument("--limit", type=float, default=1800, help="seconds for a pass of a file")
     chosen = parser.parse_args()
     names = modules.named(chosen.files)
     if chosen.count is not None:

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -27,13 +27,21 @@ _MARKERS = ("requires_trainable_backend", "multi_device")
 class Log:
     """Lines of JSON: what begins, what became of it, and in the end what was counted."""
 
-    def __init__(self, path: Path, number: int, left_out: list[str], *, named: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        left_out: list[str],
+        named: str = "",
+        launches: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`left_out`: tests that ended their process before; `named`: what begins their names."""
         self._file = path.open("a", encoding="utf-8")
-        self._pass = f"{number} " if named else ""
-        self._left_out = left_out  # tests that ended their process before
-        self.tests = 0
+        self._left_out = left_out
+        self._pass = named
+        self._launches = launches
         self._outcome, self._message = "passed", ""
-        self._launches = 0
+        self._before = 0
+        self.tests = 0
         self.with_kernels = 0
 
     def write(self, **entry: Any) -> None:
@@ -49,7 +57,7 @@ class Log:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._outcome, self._message = "passed", ""
-        self._launches = _counted()["kernel_launches"]
+        self._before = self._launches()
         self.write(begins=self._pass + _name(nodeid))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -61,7 +69,7 @@ class Log:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         name = self._pass + _name(nodeid)
-        self.with_kernels += _counted()["kernel_launches"] > self._launches
+        self.with_kernels += self._launches() > self._before
         self.tests += 1
         self.write(test=name, outcome=self._outcome, message=self._message)
 
@@ -77,22 +85,23 @@ def _name(nodeid: str) -> str:
     return path.rpartition("/")[2] + colons + test
 
 
-def _counted() -> Any:
+def _launches() -> int:
     import composite
 
-    return composite.stats()
+    return composite.stats()["kernel_launches"]
 
 
 def main(asked: dict[str, Any]) -> None:
     """Runs the file."""
-    import composite  # before TensorFlow, as a program of a user's may do
-
     _stand_in()
-    with_regions = os.environ["COMPOSITE_REGIONS"] == "1"
-    passes = (1, 2) if with_regions else (1,)
-    with _kernels_serve_soon() if with_regions else contextlib.nullcontext():
-        for number in passes:
-            log = Log(Path(asked["log"]), number, asked["left_out"], named=with_regions)
+    if os.environ["COMPOSITE_REGIONS"] != "1":
+        pytest.main(_arguments(asked), plugins=[Log(Path(asked["log"]), asked["left_out"])])
+        return
+    import composite  # before TensorFlow, as a user's program may do
+
+    with _kernels_serve_soon():
+        for number in (1, 2):
+            log = Log(Path(asked["log"]), asked["left_out"], f"{number} ", _launches)
             before = composite.stats()
             pytest.main(_arguments(asked), plugins=[log])
             since = composite.stats() - before
@@ -116,10 +125,9 @@ def _arguments(asked: dict[str, Any]) -> list[str]:
 
 def _stand_in() -> None:
     """The module `conftest` of Keras's repository, as far as tests import it."""
-    import keras
 
     def skip_if_backend(given: str, reason: str) -> Any:
-        return pytest.mark.skipif(keras.config.backend() == given, reason=reason)
+        return pytest.mark.skipif(os.environ["KERAS_BACKEND"] == given, reason=reason)
 
     module = types.ModuleType("conftest")
     module.skip_if_backend = skip_if_backend  # type: ignore[attr-defined]

@@ -15,7 +15,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 _MOST_ENDS = 8  # processes of one pass that end before they are through
-_AGAIN = 2  # runs without regions of a test that differs
+_AGAIN = 2  # more runs without regions of a file that has tests that differ
+_SAID = 300  # characters of what a process printed before it ended
 
 
 @dataclass
@@ -63,12 +64,12 @@ def compared(module: str, selected: str, limit: float) -> Compared:
     with tempfile.TemporaryDirectory(prefix="composite-foreign-") as folder:
         plain = _run(module, selected, limit, Path(folder), regions=False)
         ours = _run(module, selected, limit, Path(folder), regions=True)
-        lines = []
-        for test, outcome in differing(plain.tests, ours.tests).items():
-            only = [again(module, test, limit, Path(folder)) for _ in range(_AGAIN)]
-            if any(one != plain.tests[test][0] for one in only if one is not None):
-                continue  # it fails now and then
-            lines.append(f"{test}: {plain.tests[test][0]}, with regions {outcome}")
+        found = differing(plain.tests, ours.tests)
+        for _ in range(_AGAIN if found else 0):
+            again = _run(module, selected, limit, Path(folder), regions=False).tests
+            for test in [one for one in found if again.get(one, ("",))[0] != plain.tests[one][0]]:
+                del found[test]  # it fails now and then
+    lines = [f"{test}: {plain.tests[test][0]}, with regions {found[test]}" for test in found]
     return Compared(ours.counts, lines)
 
 
@@ -87,15 +88,9 @@ def differing(
             found[test] = f"{outcome} in pass {name.partition(' ')[0]}: {message}"
     for test in plain:
         if f"1 {test}" not in ours:
-            found[test] = "not run"
+            _, ended = ours.get("1 ", ("", ""))  # before the first test
+            found[test] = f"not run: {ended}" if ended else "not run"
     return {test: told for test, told in found.items() if test in plain}
-
-
-def again(module: str, test: str, limit: float, folder: Path) -> str | None:
-    """The outcome of one test without regions, by itself."""
-    name = test.rpartition("::")[2].partition("[")[0]
-    outcomes = _run(module, name, limit, folder, regions=False).tests
-    return outcomes[test][0] if test in outcomes else None
 
 
 def _run(module: str, selected: str, limit: float, folder: Path, *, regions: bool) -> Outcomes:
@@ -141,12 +136,13 @@ def _process(asked: Mapping[str, Any], limit: float, cache: Path, *, regions: bo
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"no end in {limit:g} s"
+        return f"it did not end in {limit:g} s"
     if done.returncode == 0:
         return ""
     by = f"signal {signal.Signals(-done.returncode).name}" if done.returncode < 0 else ""
-    said = " ".join(done.stderr[-300:].split())
-    return f"ended by {by or done.returncode}: {said}"
+    begin = done.stderr.rfind("Fatal Python error")
+    said = done.stderr[begin:][:_SAID] if begin >= 0 else done.stderr[-_SAID:]
+    return f"by {by or done.returncode}: {' '.join(said.split())}"
 
 
 def _read(log: Path, found: Outcomes) -> str | None:

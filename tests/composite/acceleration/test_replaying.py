@@ -90,7 +90,7 @@ def test_a_region_that_fails_does_not_hide_the_others(
     dump: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compile_kernel = produce.compile_kernel
-    first = []
+    first: list[int] = []
 
     def fails_once(*args: Any) -> Any:
         if not first:

@@ -66,6 +66,20 @@ def test_several_may_wait_for_one_package(package: Path) -> None:
     assert sorted(seen) == [1, 2]
 
 
+def test_a_folder_without_code(package: Path) -> None:
+    package.unlink()
+    arrival.once_imported(PACKAGE, lambda: pytest.fail("there is nothing to execute"))
+    assert importlib.util.find_spec(PACKAGE) is not None
+
+
+def test_a_finder_that_is_asked_once_more_than_it_is_there(package: Path) -> None:
+    arrival.once_imported(PACKAGE, lambda: None)
+    finder = sys.meta_path[0]
+    importlib.import_module(PACKAGE)
+    assert finder not in sys.meta_path
+    assert finder.find_spec(PACKAGE, None) is None  # a thread had the list before
+
+
 def test_a_package_that_is_not_there() -> None:
     before = list(sys.meta_path)
     arrival.once_imported("package_that_never_arrives", lambda: pytest.fail("it did not arrive"))
