@@ -220,7 +220,8 @@ absl::Status AccessOrder::RestoreResult(const std::vector<Node*>& before, Node* 
                          .Input(edge->src(), edge->src_output())
                          .ControlInputs(before)
                          .Finalize(graph, &behind));
-  return graph->UpdateEdge(behind, 0, result, 0);
+  MoveEdge(edge, {behind, 0}, graph);
+  return absl::OkStatus();
 }
 
 absl::Status AccessOrder::Restore(Graph* graph) const {

@@ -118,7 +118,7 @@ class Rewriting {
   // Gives what reads an updated variable the sum: so a region need not end at the variable. Not
   // that of 16-bit floats: Adam divides a gradient by its size, and of one that cancels a kernel
   // may have another sign than TensorFlow's ops. No check of a kernel of all of it would pass.
-  absl::Status ReadSums() {
+  void ReadSums() {
     for (const Node* update : updates_) {
       if (IsMadeOfNarrow(*GivenTo(*update, kAfter))) continue;
       for (Node* read : ReadsOf(*update)) {
@@ -126,12 +126,10 @@ class Rewriting {
         const std::vector<const Edge*> users(read->out_edges().begin(), read->out_edges().end());
         for (const Edge* edge : users) {
           if (edge->IsControlEdge()) continue;
-          TF_RETURN_IF_ERROR(
-              graph_.UpdateEdge(GivenTo(*update, kAfter), 0, edge->dst(), edge->dst_input()));
+          MoveEdge(edge, {GivenTo(*update, kAfter), 0}, &graph_);
         }
       }
     }
-    return absl::OkStatus();
   }
 
   // Merges updates in succession, as those of an optimizer and of its weight decay.
@@ -208,7 +206,7 @@ class Rewriting {
   // Has the second of two updates in succession do both.
   absl::Status Merge(Node* update, Node* by) {
     Node *before = GivenTo(*update, kBefore), *place = nullptr;
-    TF_RETURN_IF_ERROR(graph_.UpdateEdge(before, 0, by, kBefore));
+    MoveEdge(EdgeOf(*by, kBefore), {before, 0}, &graph_);
     // Who waits for the first waits for what it waited for.
     std::vector<Node*> waits_for = WaitsFor(*update);
     waits_for.push_back(before);
@@ -265,7 +263,7 @@ absl::Status MakeUpdates(MayUpdate may_update, const VariableFacts& facts, Graph
   if (order == nullptr) return absl::OkStatus();
   Rewriting rewriting(order.get(), graph);
   for (const Addition& addition : additions) TF_RETURN_IF_ERROR(rewriting.Add(addition));
-  TF_RETURN_IF_ERROR(rewriting.ReadSums());
+  rewriting.ReadSums();
   TF_RETURN_IF_ERROR(rewriting.MergeOverwritten());
   TF_RETURN_IF_ERROR(order->Restore(graph));
   return ReadToUpdate(graph);
