@@ -332,8 +332,8 @@ HELD_BY: dict[str, str] = {
     "tests/composite/jit/test_variables.py": "composite/runtime/variables/contents",
     "tests/composite/binding/test_dlpack_exports.py": "composite/runtime/memory/exports",
     "tests/composite/ops/test_memory_of_weights.py": (
-        "composite/runtime/memory/blind_writes composite/runtime/memory/idle"
-        " composite/runtime/memory/place composite/runtime/python/array_memory"
+        "composite/runtime/memory/inplace_ops composite/runtime/memory/idle_release"
+        " composite/runtime/memory/tensor_identity composite/runtime/python/array_memory"
     ),
     "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite node_rewrite",
     "tests/runtime/tensorflow/test_call_names.py": "stand_in",

@@ -1,4 +1,4 @@
-// Buffers of TensorFlow's that other libraries were given, which may write there.
+// TensorFlow's buffers that were exported to other libraries, which may write there.
 #ifndef COMPOSITE_RUNTIME_MEMORY_EXPORTS_H_
 #define COMPOSITE_RUNTIME_MEMORY_EXPORTS_H_
 
@@ -6,8 +6,9 @@
 
 namespace composite {
 
-// Notes that another library is about to be given the memory of a tensor. When it gives it back
-// nobody knows: the buffer counts as one that others have, and so does one that gets its address.
+// Records that the memory of a tensor is about to be exported to another library. The end of an
+// export is not visible: its buffer, and any later buffer at the same address, counts as exported
+// for good.
 void NoteExport(const tensorflow::Tensor& tensor);
 
 bool IsExported(const tensorflow::TensorBuffer& root);

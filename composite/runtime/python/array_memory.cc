@@ -10,7 +10,7 @@
 
 #include "composite/runtime/base/python_abi.h"
 #include "composite/runtime/memory/exports.h"
-#include "composite/runtime/memory/place.h"
+#include "composite/runtime/memory/tensor_identity.h"
 #include "composite/runtime/python/eager_tensors.h"
 #include "tensorflow/c/tf_tensor_internal.h"
 
@@ -93,5 +93,5 @@ extern "C" __attribute__((visibility("default"))) void composite_python_note_exp
 // `type`: numpy.ndarray. Called by ctypes, with the GIL.
 extern "C" __attribute__((visibility("default"))) void composite_python_array_type(PyObject* type) {
   composite::array_type.store(type, std::memory_order_relaxed);
-  composite::SetIsPrivate(composite::IsPrivateArray);
+  composite::SetPrivateBufferTest(composite::IsPrivateArray);
 }

@@ -86,7 +86,7 @@ absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t gen
 absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rest(Resting resting) {
   absl::StatusOr<const Binding*> binding = Bind();
   if (!binding.ok()) return binding;
-  for (const auto& view : (*binding)->views) view->LetGo();
+  for (const auto& view : (*binding)->views) view->Release();
   absl::MutexLock lock(&mu_);
   resting_ = std::move(resting);
   return Keep(Bound((*binding)->version));

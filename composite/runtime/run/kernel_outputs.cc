@@ -5,7 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/launch/tvm_abi.h"
-#include "composite/runtime/memory/place.h"
+#include "composite/runtime/memory/tensor_identity.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
@@ -41,7 +41,7 @@ absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& recor
     for (const Forward& forward : record.forwards) {
       if (forward.output != i) continue;
       const tensorflow::Tensor& input = context->input(forward.input);
-      if (MayHoldResult(input, tvm_abi::kAlignment)) takes_over.push_back(forward.input);
+      if (MayReuseForResult(input, tvm_abi::kAlignment)) takes_over.push_back(forward.input);
       if (!absl::c_linear_search(updates, forward)) continue;
       place = written->Take(input, outputs.shapes[i], tvm_abi::kAlignment);
     }

@@ -31,11 +31,11 @@ bool IsInHostMemory(tensorflow::OpKernelContext* context, int input) {
 AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
   absl::MutexLock lock(&mu_);
   if (++calls_ % kForgotten == 0 && Forget()) return kLeft;
-  const auto stays = [&](int input) { return StaysWhileHeld(context->input(input)); };
+  const auto stays = [&](int input) { return IsImmutableWhileHeld(context->input(input)); };
   if (!absl::c_all_of(inputs_, stays)) return kMoves;
   const auto is_here = [&](const Set& set) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!set.places[i].IsOf(context->input(inputs_[i]))) return false;
+      if (!set.identities[i].Matches(context->input(inputs_[i]))) return false;
     }
     return true;
   };
@@ -43,7 +43,7 @@ AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
   if (set == sets_.end()) {
     const bool left = MakeRoom();
     Set& added = sets_.emplace_back();
-    for (int input : inputs_) added.places.emplace_back(context->input(input));
+    for (int input : inputs_) added.identities.emplace_back(context->input(input));
     added.last = calls_;
     return left ? kLeft : kMoves;
   }
@@ -91,7 +91,7 @@ const KernelSnapshot& KernelView::snapshot(absl::FunctionRef<bool()> determinist
 
 bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministic) {
   if (needs_ != Needs::kRest) return true;
-  idle_.Use();
+  idle_.Touch();
   // With deterministic ops the path is that of the first call, when nobody knows yet what rests.
   const AtRest::Answer answer = deterministic ? AtRest::kLeft : rest_.Note(context);
   if (answer == AtRest::kLeft) packed_.Clear();

@@ -15,8 +15,8 @@
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "composite/runtime/kernels/machine.h"
-#include "composite/runtime/memory/idle.h"
-#include "composite/runtime/memory/place.h"
+#include "composite/runtime/memory/idle_release.h"
+#include "composite/runtime/memory/tensor_identity.h"
 #include "composite/runtime/program/op_version.h"
 #include "composite/runtime/run/packed_constants.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -43,8 +43,8 @@ class AtRest {
 
  private:
   struct Set {
-    std::vector<Place> places;
-    std::vector<Kept> held;
+    std::vector<TensorIdentity> identities;
+    std::vector<HeldTensor> held;
     int64_t calls = 0;
     int64_t last = 0;  // call of the node
   };
@@ -91,7 +91,7 @@ class KernelView {
 
   // Nothing is known to be at rest any more, nor packed. So it is too when the node was not called
   // for long.
-  void LetGo() {
+  void Release() {
     rest_.Clear();
     packed_.Clear();
   }
@@ -99,7 +99,7 @@ class KernelView {
   // The packed arguments of a kernel of the group. Null: it cannot be used in this call.
   absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> Packed(
       tensorflow::OpKernelContext* context, const InstalledKernel& kernel) {
-    idle_.Use();
+    idle_.Touch();
     return packed_.Get(context, kernel);
   }
 
@@ -110,7 +110,7 @@ class KernelView {
   std::atomic<const KernelSnapshot*>* const last_;
   AtRest rest_;
   PackedConstants packed_;
-  Idle idle_{[this] { LetGo(); }};  // the first to go
+  IdleRelease idle_{[this] { Release(); }};  // the first to go
 };
 
 using KernelViews = std::vector<std::unique_ptr<KernelView>>;

@@ -13,7 +13,7 @@
 #include "composite/runtime/instantiate/expansion_runner.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/options.h"
-#include "composite/runtime/memory/idle.h"
+#include "composite/runtime/memory/idle_release.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/run/composite_node.h"
 #include "composite/runtime/run/device_op.h"
@@ -64,7 +64,7 @@ class CompositeOp : public OpKernel {
   using Binding = CompositeNode::Binding;
 
   absl::Status Run(OpKernelContext* context) {
-    NoteCall();
+    CountCall();
     absl::StatusOr<const Binding*> binding = node_.Bind();
     if (!binding.ok()) return binding.status();
     if ((*binding)->may_rest) {

@@ -19,8 +19,8 @@ using tensorflow::Tensor;
 // A "constant" that lies elsewhere in each call, a copy of one for example, is packed no oftener.
 constexpr size_t kMostChanges = 3;
 
-// The forms that some node holds. A source's place names it, since its form keeps it alive; the
-// packer names what was made of it.
+// The packed forms that some node holds, by the identity of their source, which the form keeps
+// alive, and by the packer.
 class Pool {
  public:
   static Pool& Global() {
@@ -30,12 +30,12 @@ class Pool {
 
   std::shared_ptr<const PackedForm> Find(const Tensor& source, tvm_abi::Function packer) {
     absl::MutexLock lock(&mu_);
-    auto it = forms_.find(Key{Place(source), packer});
+    auto it = forms_.find(Key{TensorIdentity(source), packer});
     return it == forms_.end() ? nullptr : it->second.lock();
   }
 
   std::shared_ptr<const PackedForm> Add(PackedForm form, tvm_abi::Function packer, bool counted) {
-    const Key key{form.source.place(), packer};
+    const Key key{form.source.identity(), packer};
     const int64_t bytes = counted ? form.packed.TotalBytes() : 0;
     absl::MutexLock lock(&mu_);
     std::weak_ptr<const PackedForm>& known = forms_[key];
@@ -50,7 +50,7 @@ class Pool {
   }
 
  private:
-  using Key = std::pair<Place, tvm_abi::Function>;
+  using Key = std::pair<TensorIdentity, tvm_abi::Function>;
 
   void Remove(const PackedForm* form, const Key& key, int64_t bytes) {
     {
@@ -72,16 +72,16 @@ absl::StatusOr<std::shared_ptr<const PackedForm>> Obtain(OpKernelContext* contex
                                                          bool counted) {
   const Tensor& source = context->input(kernel.record.packed[i].source);
   if (auto known = Pool::Global().Find(source, kernel.packers[i])) return known;
-  PackedForm form{Kept(source), Tensor()};
+  PackedForm form{HeldTensor(source), Tensor()};
   absl::Status status = CallPacker(context, kernel, i, &form.packed);
   if (!status.ok()) return status;
   if (counted) Count(GlobalStats().copies);
   return Pool::Global().Add(std::move(form), kernel.packers[i], counted);
 }
 
-bool SourcesStay(OpKernelContext* context, const InstalledKernel& kernel) {
+bool AreImmutable(OpKernelContext* context, const InstalledKernel& kernel) {
   return absl::c_all_of(kernel.record.packed, [&](const PackedArgument& argument) {
-    return StaysWhileHeld(context->input(argument.source));
+    return IsImmutableWhileHeld(context->input(argument.source));
   });
 }
 
@@ -91,7 +91,7 @@ bool PackedConstants::Set::IsOf(OpKernelContext* context, const InstalledKernel&
   if (kernel != &other) return false;
   for (size_t i = 0; i < forms.size(); ++i) {
     const Tensor& input = context->input(other.record.packed[i].source);
-    if (!forms[i]->source.Is(input)) return false;
+    if (!forms[i]->source.Matches(input)) return false;
   }
   return true;
 }
@@ -106,7 +106,7 @@ absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants:
     std::rotate(sets_.begin(), known, known + 1);
     return sets_.front().tensors;
   }
-  if (!SourcesStay(context, kernel)) return std::shared_ptr<const Tensors>();
+  if (!AreImmutable(context, kernel)) return std::shared_ptr<const Tensors>();
   changes_ = !sets_.empty() && sets_.front().kernel == &kernel ? changes_ + 1 : 0;
   // With deterministic ops the kernel stays the one that the call had before.
   if (changes_ >= kMostChanges + most_ && !DeterminismRequired()) {

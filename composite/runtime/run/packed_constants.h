@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/kernels/kernel_group.h"
-#include "composite/runtime/memory/place.h"
+#include "composite/runtime/memory/tensor_identity.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -18,7 +18,7 @@ namespace composite {
 
 // One packed form, and what it was made of.
 struct PackedForm {
-  Kept source;
+  HeldTensor source;
   tensorflow::Tensor packed;
 };
 
@@ -32,8 +32,8 @@ class PackedConstants {
   PackedConstants(bool counted, size_t most) : counted_(counted), most_(most) {}
 
   // The packed arguments of `kernel`, which has some, for this call; packs at the first call with
-  // these inputs. Null when somebody might write to what a packed form is made of, and, unless ops have
-  // to be deterministic, when the inputs turn out to be others in every call.
+  // these inputs. Null when somebody might write to what a packed form is made of, and, unless ops
+  // have to be deterministic, when the inputs turn out to be others in every call.
   absl::StatusOr<std::shared_ptr<const Tensors>> Get(tensorflow::OpKernelContext* context,
                                                      const InstalledKernel& kernel)
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -43,7 +43,7 @@ absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context
   Resting found;
   for (size_t i = first; i < few_.size(); ++i) {
     found.inputs.push_back(few_[i].index);
-    found.sets = std::max(found.sets, few_[i].places.size());
+    found.sets = std::max(found.sets, few_[i].identities.size());
   }
   std::move(few_.begin(), few_.end(), std::back_inserter(dropped));
   few_.clear();
@@ -60,21 +60,21 @@ void RestingInputs::Begin(tensorflow::OpKernelContext* context) {
 }
 
 bool RestingInputs::Stays(Input& input, const tensorflow::Tensor& now) {
-  if (!StaysWhileHeld(now)) return false;
-  const auto lies_there = [&](const Place& place) { return place.IsOf(now); };
+  if (!IsImmutableWhileHeld(now)) return false;
+  const auto matches = [&](const TensorIdentity& identity) { return identity.Matches(now); };
   const bool holds = calls_ + static_cast<int64_t>(few()) + 2 > next_;
-  if (std::none_of(input.places.begin(), input.places.end(), lies_there)) {
-    input.places.emplace_back(now);
-    return !holds && input.places.size() <= few();
+  if (std::none_of(input.identities.begin(), input.identities.end(), matches)) {
+    input.identities.emplace_back(now);
+    return !holds && input.identities.size() <= few();
   }
   if (!holds) return true;
-  idle_.Use();
-  const auto is_same = [&](const Kept& held) { return held.Is(now); };
+  idle_.Touch();
+  const auto is_same = [&](const HeldTensor& held) { return held.Matches(now); };
   if (std::none_of(input.held.begin(), input.held.end(), is_same)) input.held.emplace_back(now);
   return true;
 }
 
-void RestingInputs::LetGo() {
+void RestingInputs::Release() {
   std::vector<Input> dropped;  // without the lock
   absl::MutexLock lock(&mu_);
   std::swap(dropped, few_);

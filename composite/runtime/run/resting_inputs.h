@@ -10,8 +10,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/base/fork_mutex.h"
-#include "composite/runtime/memory/idle.h"
-#include "composite/runtime/memory/place.h"
+#include "composite/runtime/memory/idle_release.h"
+#include "composite/runtime/memory/tensor_identity.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -45,8 +45,8 @@ class RestingInputs {
   // before it is told hold them, as many as show whether there are ever new ones.
   struct Input {
     int index;
-    std::vector<Place> places;
-    std::vector<Kept> held;
+    std::vector<TensorIdentity> identities;
+    std::vector<HeldTensor> held;
   };
 
   void Begin(tensorflow::OpKernelContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -55,7 +55,7 @@ class RestingInputs {
   // How many tensors are a few, in this time.
   size_t few() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Begins anew, without what is held.
-  void LetGo() ABSL_LOCKS_EXCLUDED(mu_);
+  void Release() ABSL_LOCKS_EXCLUDED(mu_);
 
   ForkMutex mu_;
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
@@ -64,7 +64,7 @@ class RestingInputs {
   bool begun_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Input> few_ ABSL_GUARDED_BY(mu_);  // of these, so far
   Resting told_ ABSL_GUARDED_BY(mu_);
-  Idle idle_{[this] { LetGo(); }};  // the first to go
+  IdleRelease idle_{[this] { Release(); }};  // the first to go
 };
 
 }  // namespace composite

@@ -18,7 +18,7 @@
 #include "absl/types/optional.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/options.h"
-#include "composite/runtime/memory/blind_writes.h"
+#include "composite/runtime/memory/inplace_ops.h"
 #include "composite/runtime/portable/portable_calls.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/function_versions.h"
@@ -258,7 +258,7 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
     if (options.graph == nullptr) return absl::OkStatus();
     Graph* graph = options.graph->get();
-    NoteBlindWritesIn(*graph, options.flib_def);
+    NoteInplaceOps(*graph, options.flib_def);
     TF_RETURN_IF_ERROR(RestoreNodes(graph, options.flib_def));
     const Devices devices{options.device_set, options.default_function_device};
     const PreparedUnder choices(options.function_def);

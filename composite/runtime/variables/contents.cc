@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "composite/runtime/memory/place.h"
+#include "composite/runtime/memory/tensor_identity.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/framework/allocation_description.pb.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -43,7 +43,7 @@ class ContentsBuffer : public TensorBuffer {
 bool HasAlone(Var* variable, const ContentsBuffer& contents) {
   const TensorBuffer* own = DMAHelper::buffer(variable->tensor());
   return variable->is_initialized && !variable->copy_on_read_mode.load() &&
-         own == &contents.held() && IsHeldBy(*own, /*tensors=*/2);
+         own == &contents.held() && IsExclusive(*own, /*tensors=*/2);
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ absl::optional<Tensor> WrittenVariables::Take(const Tensor& read,
   const auto* contents = dynamic_cast<const ContentsBuffer*>(DMAHelper::buffer(&read));
   // One of the two is the input, the other waits for this node in the update.
   if (contents == nullptr || contents->RefCount() != 2) return absl::nullopt;
-  if (read.shape() != shape || !MayHoldResult(read, alignment)) return absl::nullopt;
+  if (read.shape() != shape || !MayReuseForResult(read, alignment)) return absl::nullopt;
   auto variable = contents->variable();
   // Who has the lock may be about to read; two kernels might wait for each other's.
   if (variable == nullptr || !variable->mu()->try_lock()) return absl::nullopt;

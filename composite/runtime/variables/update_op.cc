@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/memory/place.h"
+#include "composite/runtime/memory/tensor_identity.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -53,10 +53,10 @@ class UpdateVariableOp : public tensorflow::OpKernel {
                     absl::StrCat("Cannot update variable with shape ", held->shape().DebugString(),
                                  " using a Tensor with shape ", after.shape().DebugString(),
                                  ", shapes must be equal.")));
-    if (AreSameMemory(*held, after)) return;  // a kernel has written where it lies
+    if (IsSameMemory(*held, after)) return;  // a kernel has written where it lies
     // Nobody writes to a buffer that `before` owns, too. Where the variable holds another one, it
     // was written to, or sparse updates have it hand out copies.
-    if (AreSameMemory(*held, before)) {
+    if (IsSameMemory(*held, before)) {
       *held = after;
       return;
     }

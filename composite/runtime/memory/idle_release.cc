@@ -1,4 +1,4 @@
-#include "composite/runtime/memory/idle.h"
+#include "composite/runtime/memory/idle_release.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,30 +9,30 @@
 namespace composite {
 namespace {
 
-constexpr int64_t kLeast = 128;  // calls
-constexpr int64_t kTimes = 4;
-constexpr int64_t kLooks = 128;    // calls, of which one looks
-constexpr int64_t kWeighted = 64;  // uses, after which a third is left of how much an older counts
+constexpr int64_t kLeast = 128;  // calls of other nodes before anything is idle
+constexpr int64_t kTimes = 4;    // distances between uses before the next one is overdue
+constexpr int64_t kLooks = 128;  // calls between two searches for idle state
+constexpr int64_t kDecay = 64;   // uses after which an older distance has decayed to a third
 
 std::atomic<int64_t> calls{0};  // of any node
 
 }  // namespace
 
-class IdleOnes {
+class IdleReleases {
  public:
-  static IdleOnes& Global() {
-    static IdleOnes* all = new IdleOnes;  // nodes may outlive static objects
+  static IdleReleases& Global() {
+    static IdleReleases* all = new IdleReleases;  // nodes may outlive static objects
     return *all;
   }
 
-  void Add(Idle* one) {
+  void Add(IdleRelease* one) {
     absl::MutexLock lock(&mu_);
     one->next_ = first_;
     if (first_ != nullptr) first_->previous_ = one;
     first_ = one;
   }
 
-  void Remove(Idle* one) {
+  void Remove(IdleRelease* one) {
     absl::MutexLock lock(&mu_);
     if (one->next_ != nullptr) one->next_->previous_ = one->previous_;
     (one->previous_ != nullptr ? one->previous_->next_ : first_) = one->next_;
@@ -40,38 +40,38 @@ class IdleOnes {
 
   void Look(int64_t now) {
     if (!mu_.TryLock()) return;  // somebody else looks, or comes or goes
-    for (Idle* one = first_; one != nullptr; one = one->next_) {
-      if (one->IsOver(now) && one->keeps_.exchange(false)) one->let_go_();
+    for (IdleRelease* one = first_; one != nullptr; one = one->next_) {
+      if (one->IsOver(now) && one->keeps_.exchange(false)) one->release_();
     }
     mu_.Unlock();
   }
 
  private:
   ForkMutex mu_;
-  Idle* first_ ABSL_GUARDED_BY(mu_) = nullptr;
+  IdleRelease* first_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
-void NoteCall() {
+void CountCall() {
   const int64_t now = calls.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (now % kLooks == 0) IdleOnes::Global().Look(now);
+  if (now % kLooks == 0) IdleReleases::Global().Look(now);
 }
 
-Idle::Idle(std::function<void()> let_go) : let_go_(std::move(let_go)) {
-  IdleOnes::Global().Add(this);
+IdleRelease::IdleRelease(std::function<void()> release) : release_(std::move(release)) {
+  IdleReleases::Global().Add(this);
 }
 
-Idle::~Idle() { IdleOnes::Global().Remove(this); }
+IdleRelease::~IdleRelease() { IdleReleases::Global().Remove(this); }
 
-void Idle::Use() {
+void IdleRelease::Touch() {
   const int64_t now = calls.load(std::memory_order_relaxed);
   const int64_t last = last_.exchange(now, std::memory_order_relaxed);
   const int64_t before = between_.load(std::memory_order_relaxed);
   const int64_t own = last == 0 ? 0 : now - last;
-  between_.store(std::max(own, before - before / kWeighted), std::memory_order_relaxed);
+  between_.store(std::max(own, before - before / kDecay), std::memory_order_relaxed);
   keeps_.store(true);
 }
 
-bool Idle::IsOver(int64_t now) const {
+bool IdleRelease::IsOver(int64_t now) const {
   const int64_t idle = now - last_.load(std::memory_order_relaxed);
   return idle > kLeast + kTimes * between_.load(std::memory_order_relaxed);
 }
