@@ -80,7 +80,7 @@ absl::Status AddLeftBehind(const LeftBehind& left, NodeDef* call, FunctionDef* f
     *node = read.node;
     TF_ASSIGN_OR_RETURN(*node->add_input(), Reference(read.variable));
     node->mutable_input()->Add(waits.begin(), waits.end());
-    for (const Node* behind : left.read_behind) {
+    for (const Node* behind : left.behind) {
       node->add_input(absl::StrCat("^", behind->name()));
     }
     *call->mutable_input(read.argument) = absl::StrCat(node->name(), ":value:0");
@@ -90,6 +90,9 @@ absl::Status AddLeftBehind(const LeftBehind& left, NodeDef* call, FunctionDef* f
     NodeDef* node = function->add_node_def();
     *node = NoOpFor(*loop);
     node->mutable_input()->Add(reads.begin(), reads.end());
+    for (const Node* behind : left.behind) {
+      if (left.reads.empty()) node->add_input(absl::StrCat("^", behind->name()));
+    }
   }
   return absl::OkStatus();
 }
