@@ -147,10 +147,14 @@ absl::Status AddLeftBehind(const std::vector<Region>& regions, const std::vector
       graph->AddEdge(node, 0, calls[k], read.argument);
       for (Node* place : after) graph->AddControlEdge(node, place);
       for (Node* before : left.before) graph->AddControlEdge(place_of(before), node);
-      for (Node* before : left.read_behind) graph->AddControlEdge(before, node);
+      for (Node* before : left.behind) graph->AddControlEdge(before, node);
     }
     for (Node* before : left.before) {
       for (Node* place : after) graph->AddControlEdge(place_of(before), place);
+    }
+    for (Node* before : left.behind) {
+      if (!left.reads.empty()) break;  // they wait for it
+      for (Node* place : after) graph->AddControlEdge(before, place);
     }
     for (Node* before : left.waits) graph->AddControlEdge(place_of(before), calls[k]);
   }

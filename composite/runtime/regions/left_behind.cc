@@ -18,16 +18,11 @@ bool IsWaitedFor(const Node& node) {
          });
 }
 
-bool MayWrite(const Uses& uses) {
-  return uses.others == Use::kWrites ||
-         absl::c_any_of(uses.inputs, [](Use use) { return use == Use::kWrites; });
-}
-
-// What the reads of a region's loops are behind, besides what these wait for, `before`: the last
-// nodes of each path to them that may write to variables, and arguments.
-class ReadBehind {
+// What the loops of a region are behind, besides what these wait for, `before`: the last nodes of
+// each path to them that access variables or have effects, and arguments.
+class Behind {
  public:
-  ReadBehind(const absl::flat_hash_set<const Node*>& inside, VariableUses* uses)
+  Behind(const absl::flat_hash_set<const Node*>& inside, VariableUses* uses)
       : inside_(inside), uses_(*uses) {}
 
   std::vector<Node*> Of(const std::vector<Node*>& loops, const std::vector<Node*>& before) {
@@ -36,7 +31,7 @@ class ReadBehind {
     for (Node* loop : loops) {
       Visit(loop, [&](Node* from) {
         const bool is_one =
-            IsGivenValue(*from) || (!inside_.contains(from) && MayWrite(uses_.Of(*from)));
+            IsGivenValue(*from) || (!inside_.contains(from) && uses_.Of(*from).any());
         if (is_one) found.push_back(from);
         return !is_one;
       });
@@ -83,7 +78,6 @@ LeftBehind LeavesBehind(const std::vector<Node*>& nodes, const RegionFunction& f
   }
   const absl::flat_hash_set<const Node*> inside(nodes.begin(), nodes.end());
   absl::flat_hash_set<const Node*> known;
-  std::vector<Node*> loops;
   for (Node* node : nodes) {
     for (const Edge* edge : node->in_edges()) {
       Node* from = edge->src();
@@ -91,7 +85,6 @@ LeftBehind LeavesBehind(const std::vector<Node*>& nodes, const RegionFunction& f
       if (known.insert(from).second) left.before.push_back(from);
     }
     if (IsWaitedFor(*node)) left.loops.push_back(node);
-    if (node->op_def().is_stateful()) loops.push_back(node);  // it may read variables
   }
   absl::flat_hash_set<const Node*> waits;
   for (const auto& [name, node] : function.origins) {
@@ -103,7 +96,7 @@ LeftBehind LeavesBehind(const std::vector<Node*>& nodes, const RegionFunction& f
     }
   }
   absl::c_sort(left.waits, [](const Node* a, const Node* b) { return a->id() < b->id(); });
-  if (!left.reads.empty()) left.read_behind = ReadBehind(inside, uses).Of(loops, left.before);
+  left.behind = Behind(inside, uses).Of(left.loops, left.before);
   return left;
 }
 

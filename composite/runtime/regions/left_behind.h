@@ -25,8 +25,9 @@ struct LeftBehind {
   std::vector<Read> reads;
   // Outside of the region: what the reads and the NoOps wait for.
   std::vector<tensorflow::Node*> before;
-  // Likewise, what the reads alone wait for: a loop was behind it without a control edge.
-  std::vector<tensorflow::Node*> read_behind;
+  // What the loops were behind without a control edge: the reads wait for it, and where there are
+  // none, the NoOps.
+  std::vector<tensorflow::Node*> behind;
   // Loops in whose places are NoOps, which wait for the reads, too.
   std::vector<tensorflow::Node*> loops;
   // What the region waits for, since nodes that it has its own copies of do.
