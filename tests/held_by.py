@@ -331,7 +331,7 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/variables/test_updates.py": "read_op update_node update_op",
     "tests/composite/jit/test_variables.py": "composite/runtime/variables/contents",
     "tests/composite/binding/test_dlpack_exports.py": "composite/runtime/memory/exports",
-    "tests/composite/ops/test_memory_of_weights.py": (
+    "tests/sharing/test_weights.py": (
         "composite/runtime/memory/inplace_ops composite/runtime/memory/idle_release"
         " composite/runtime/memory/tensor_identity composite/runtime/python/array_memory"
     ),

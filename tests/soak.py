@@ -2,11 +2,12 @@
 
 In turns: programs of the fuzzer by their expansions, with tensors that decide, and by kernels;
 chained calls of TensorFlow's functions, with gradients, and by kernels; gradients of random
-programs; kernels of random chains of ops; a training from which compiler, cache and folders are taken
-away; random Keras models with regions; trainings of Keras's layers, and what users do with models;
-programs that share memory; random orders of reads and writes of variables; changed calls of TensorFlow's
-functions; Keras's own tests of layers with regions. Each turn is a process with a seed, a cache and a
-temporary folder of its own. What it runs is printed before, so a finding can be run again alone.
+programs; kernels of random chains of ops; a training from which compiler, cache and folders are
+taken away; random Keras models with regions; trainings of Keras's layers, and what users do with
+models; programs that share memory; random orders of reads and writes of variables; changed calls of
+TensorFlow's functions; Keras's own tests of layers with regions. Each turn is a process with a
+seed, a cache and a temporary folder of its own. What it runs is printed before, so a finding can be
+run again alone.
 """
 
 from __future__ import annotations

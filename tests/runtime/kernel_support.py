@@ -300,12 +300,10 @@ def install_dense(
 
 
 def dense_inputs(m: int, k: int = 8, n: int = 5, seed: int = 0) -> dict[str, Any]:
+    """Tensors in TensorFlow's own memory; that of an array of NumPy's may be shared, and is not packed."""
     rng = np.random.default_rng(seed)
-    return {
-        "x": tf.constant(rng.standard_normal((m, k)), tf.float32),
-        "w": tf.constant(rng.standard_normal((k, n)), tf.float32),
-        "b": tf.constant(rng.standard_normal(n), tf.float32),
-    }
+    shapes = {"x": (m, k), "w": (k, n), "b": (n,)}
+    return {name: tf.cast(rng.standard_normal(shape), tf.float32) for name, shape in shapes.items()}
 
 
 def dense_reference(x: Any, w: Any, b: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import composite
-from tests.composite.ops.test_memory_of_weights import CALLS, call_in_turn, counted, new_op, normal
+from tests.sharing.test_weights import CALLS, call_in_turn, counted, new_op, normal
 from tests.unmeasured import kernels_serve
 
 SIZE = 64

@@ -40,6 +40,8 @@ class Case:
         tensor_float_32: Whether float32 may be multiplied as TF32.
         multiprocessors: How many the GPU has, a run each.
         level: That of the GPU.
+        rounded: The function as it is judged, where a kernel rounds on the way as TensorFlow does: from
+            tensors of float64 and the dtype that it rounds to.
     """
 
     function: Callable[..., Any]
@@ -56,6 +58,7 @@ class Case:
     tensor_float_32: bool = False
     multiprocessors: Sequence[int] = (MULTIPROCESSORS,)
     level: str = "sm_80"
+    rounded: Callable[..., Any] | None = None
 
     def input_dtypes(self) -> list[np.dtype]:
         """One an input."""
@@ -113,7 +116,9 @@ class Batch:
                 for count in case.multiprocessors
                 for reverse in (False, True)
             )
-            wanted = tf.nest.flatten(case.function(*(tf.constant(as_float64(a)) for a in arrays)))
+            exact = [tf.constant(as_float64(a)) for a in arrays]
+            rounded = case.rounded and case.rounded(*exact, dtype=arrays[0].dtype)
+            wanted = tf.nest.flatten(rounded or case.function(*exact))
             for other in others:  # neither the order of threads nor the number of blocks matters
                 assert [x.tobytes() for x in results] == [x.tobytes() for x in other]
             for result, want in zip(results, wanted, strict=True):

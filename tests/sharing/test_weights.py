@@ -191,8 +191,8 @@ def test_ops_that_write_whoever_holds_the_tensor(run_python: Any) -> None:
 import numpy as np
 import tensorflow as tf
 import composite
-from tests.composite.ops.test_memory_of_weights import SIZE, X, call_in_turn, counted
-from tests.composite.ops.test_memory_of_weights import new_op, normal
+from tests.sharing.test_weights import SIZE, X, call_in_turn, counted
+from tests.sharing.test_weights import new_op, normal
 from tests.unmeasured import kernels_serve
 op = new_op("MemoryWritten")
 with kernels_serve():
