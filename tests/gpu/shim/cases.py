@@ -40,7 +40,7 @@ class Case:
         tensor_float_32: Whether float32 may be multiplied as TF32.
         multiprocessors: How many the GPU has, a run each.
         level: That of the GPU.
-        rounded: The function as it is judged, where a kernel rounds on the way as TensorFlow does: from
+        rounded: The function as it is judged, where a kernel rounds on the way as TensorFlow: from
             tensors of float64 and the dtype that it rounds to.
     """
 
