@@ -300,7 +300,7 @@ def install_dense(
 
 
 def dense_inputs(m: int, k: int = 8, n: int = 5, seed: int = 0) -> dict[str, Any]:
-    """Tensors in TensorFlow's own memory. That of NumPy's arrays may be shared, and is not packed."""
+    """Tensors in TensorFlow's own memory. NumPy's may be shared and is not packed."""
     rng = np.random.default_rng(seed)
     shapes = {"x": (m, k), "w": (k, n), "b": (n,)}
     return {name: tf.cast(rng.standard_normal(shape), tf.float32) for name, shape in shapes.items()}
