@@ -33,10 +33,10 @@ class AtRest {
 
   AtRest(std::vector<int> inputs, size_t most) : inputs_(std::move(inputs)), most_(most) {}
 
-  // Takes in a call. That an input has the place that it had before does not show that it is the
-  // same; once it is kept, it does. So the inputs are kept from the last of the calls that are
-  // waited for: a variable that is written to in place, as in every step of a training, then moves.
-  // What others may write to does not rest.
+  // Takes in a call. Equal identities prove equal elements only while the tensor is held, so the
+  // inputs are held from the last of the calls that are waited for. A variable that every step of a
+  // training writes in place then gets another buffer, and does not rest. What others may write to
+  // never rests.
   Answer Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
@@ -89,8 +89,7 @@ class KernelView {
   // Whether these kernels may run in this call. Must be asked once in every call.
   bool Applies(tensorflow::OpKernelContext* context, bool deterministic);
 
-  // Nothing is known to be at rest any more, nor packed. So it is too when the node was not called
-  // for long.
+  // Forgets which inputs rest, and releases what is packed. Called as well once the node is idle.
   void Release() {
     rest_.Clear();
     packed_.Clear();
