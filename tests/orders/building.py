@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests.orders.programs import (
     HANDLES,
+    NESTED,
     VARIABLES,
     WIDTH,
     Program,
@@ -51,7 +52,7 @@ class Builder:
 
     def _add(self, step: Step) -> None:
         left, right = step.left % len(self.values), step.right % len(self.values)
-        before = set[int]().union(*(self._before[place] for place in _read(step, left, right)))
+        before = set[int]().union(*(self._before[place] for place in _operands(step, left, right)))
         if step.kind == "mix":
             value = mixed(step.function, self.values[left], self.values[right], tf.maximum, tf.abs)
             self._value(value, before)
@@ -154,11 +155,13 @@ class Builder:
         return own.union(*(Builder._written(inner) for inner in step.body + step.other))
 
 
-def _read(step: Step, left: int, right: int) -> tuple[int, ...]:
-    """The values that a step is computed of."""
-    if step.kind == "read":
-        return ()
-    return (right,) if step.kind in ("loop", "call") else (left, right)
+def _operands(step: Step, left: int, right: int) -> tuple[int, ...]:
+    """The values that whatever waits for a step waits for, too.
+
+    A control edge from a call, a branch or a loop that TensorFlow inlined waits for what its body
+    accesses, and not for what it is given.
+    """
+    return () if step.kind in ("read", *NESTED) else (left, right)
 
 
 def _conflict(handles: set[int], writes: set[int], others: set[int], written: set[int]) -> bool:

@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 import composite
-from composite.binding import settings as options
+from composite.binding import settings
+from composite.jit import worker
 from tests.orders.building import SHAPE, function_of
 from tests.orders.programs import WIDTH, Program, drawn, simulated
 
@@ -18,7 +19,14 @@ from tests.orders.programs import WIDTH, Program, drawn, simulated
 class Counts:
     programs: int = 0
     regions: int = 0
+    launches: int = 0
     differ: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.programs} programs, {self.regions} regions, {self.launches} kernel launches, "
+            f"{len(self.differ)} differ"
+        )
 
 
 class _Variables:
@@ -52,8 +60,11 @@ def ran(
     function = function_of(program, own.variables, name)
     start = tf.range(1.0, WIDTH + 1)
     found = []
+    worker.announce_compiler()  # without it there are no regions
+    # The options of the binding do not start the compiler.
+    options = composite.options if wait else settings.options
     for _ in range(calls):
-        with options.options(regions=regions):
+        with options(regions=regions):
             found = [value.numpy() for value in function(start)]
         if wait:
             composite.wait()
@@ -64,9 +75,11 @@ def run(seed: int, counts: Counts, *, with_kernels: bool, size: int = 12) -> Non
     """Compare a program's results; equal to the bit, as its numbers are exact."""
     program = drawn(seed, size)
     calls = 3 if with_kernels else 1
-    before = composite.stats()["regions"]
+    before = composite.stats()
     found = ran(program, f"r{seed}", regions=True, calls=calls, wait=with_kernels)
-    counts.regions += composite.stats()["regions"] - before
+    after = composite.stats()
+    counts.regions += after["regions"] - before["regions"]
+    counts.launches += after["kernel_launches"] - before["kernel_launches"]
     counts.programs += 1
     wanted = ran(program, f"p{seed}", regions=False, calls=calls)
     if calls == 1 and not same(wanted, simulated(program)):
