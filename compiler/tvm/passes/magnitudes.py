@@ -1,15 +1,13 @@
-"""Where rounding to 16 bits makes a large difference: sums that absorb an operand, and multiples.
+"""Sums and products whose rounding to 16 bits changes results by much. Used by :mod:`.rounding`.
 
-Not a pass: :mod:`.rounding` asks.
+A float16 sum with -65504 absorbs operands smaller than 16. Additive masks rely on this: all masked
+scores of a row become equal, and scores that are masked twice become infinite. A float32 sum keeps
+the differences between the scores, and a softmax, which subtracts the maximum of the row, returns
+them. The same holds for every difference of two values that share an operand.
 
-A float16 of -65504 absorbs any number below 16 that is added to it, which is how scores are masked:
-a row of masked scores is a row of equal ones, and one that was masked twice has infinities. In
-float32 the differences are left, and what takes the largest of the row from them sees those. So it
-is with all differences of numbers that are made of one another.
-
-Numbers times a constant overflow float16 where float32 has room. So do squares, and products of two
-tensors. Those keep the range of float32: to round them would double the time of a norm, for results
-that are 0 or NaN.
+A product with a constant may overflow float16 but not float32. Such products are rounded. Squares
+and products of two tensors are not: they keep the range of float32, because rounding them doubles
+the time of a norm and only changes results that are 0 or NaN.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ _NO_LARGER = frozenset({"Abs", "Identity", "Maximum", "Minimum", "Neg", "Relu", 
 
 
 def absorbing_sums(tensors: Iterable[Tensor]) -> set[Tensor]:
-    """Return the sums from which something is taken that is made of the same numbers."""
+    """Return the sums on one side of a difference whose other side shares an operand."""
     found: set[Tensor] = set()
     for tensor in tensors:
         node = tensor.node
@@ -49,9 +47,9 @@ def absorbing_sums(tensors: Iterable[Tensor]) -> set[Tensor]:
 
 
 def overflowing(tensors: Sequence[Tensor]) -> set[Tensor]:
-    """Return the products with a constant that may leave the range of their float16.
+    """Return the float16 products with a constant that may overflow.
 
-    ``tensors``: operands come first.
+    ``tensors`` is in topological order.
     """
     most: dict[Tensor, float] = {}
     found: set[Tensor] = set()
@@ -70,7 +68,7 @@ def _is_sum(tensor: Tensor) -> bool:
 
 
 def _is_multiple(tensor: Tensor) -> bool:
-    """Return whether it is a product with a constant."""
+    """Return whether the tensor is a product with a constant."""
     node = tensor.node
     if not isinstance(node, Pointwise) or node.op != "Mul":
         return False
@@ -78,13 +76,13 @@ def _is_multiple(tensor: Tensor) -> bool:
 
 
 def _is_shift(tensor: Tensor) -> bool:
-    """Return whether it is a sum with one small number, which absorbs nothing of all others."""
+    """Return whether the tensor is a sum with one constant of magnitude 1 or less."""
     others = [t.node for t in tensor.node.operands if isinstance(t.node, Constant)]
     return any(node.value.size == 1 and _largest(node) <= 1 for node in others)
 
 
 def _beside(tensor: Tensor) -> tuple[Tensor, ...]:
-    """Return what a tensor is made of, up to products of matrices and loops."""
+    """Return the operands of a tensor; none for matrix products, convolutions and loops."""
     node = tensor.node
     if isinstance(node, Loop | LoopResult) or (node.is_anchor and not isinstance(node, Reduce)):
         return ()
@@ -92,7 +90,7 @@ def _beside(tensor: Tensor) -> tuple[Tensor, ...]:
 
 
 def _bound(tensor: Tensor, most: dict[Tensor, float]) -> float:
-    """Return what no element is larger than, if no operand is larger than its own bound."""
+    """Return a bound on the magnitude of the elements, given bounds on the operands."""
     node = tensor.node
     if isinstance(node, Constant):
         return _largest(node)
@@ -109,7 +107,7 @@ def _bound(tensor: Tensor, most: dict[Tensor, float]) -> float:
 
 
 def _largest(node: Constant) -> float:
-    """Return the largest magnitude of the elements; that of all numbers if they are sizes."""
+    """Return the largest magnitude of the elements; ``_MOST`` if they are symbolic sizes."""
     if node.value.dtype == object:
         return _MOST
     return float(np.max(np.abs(node.value.astype(np.float64)), initial=0.0))

@@ -1,7 +1,9 @@
-// What stays in a graph of the loops that a region takes in: reads of their variables, and waiting.
+// What remains in the graph of a loop that a region contains: the reads of its variables and a
+// NoOp.
 //
-// A loop that read variables waited for writes, and writes waited for it. The reads wait for those
-// now, and a NoOp of the loop's name is waited for: whoever knows the name, finds it.
+// A loop that reads variables waits for earlier writes, and later writes wait for the loop. In its
+// place, reads of the variables wait for the earlier writes and pass the values to the region. A
+// NoOp with the name of the loop waits for the reads, and the later writes wait for the NoOp.
 #ifndef COMPOSITE_RUNTIME_REGIONS_LEFT_BEHIND_H_
 #define COMPOSITE_RUNTIME_REGIONS_LEFT_BEHIND_H_
 
@@ -20,24 +22,24 @@ struct LeftBehind {
   struct Read {
     NodeOutput variable;
     tensorflow::NodeDef node;  // without inputs
-    int argument = 0;          // of the region, that it gives
+    int argument = 0;          // of the region, which receives the value
   };
   std::vector<Read> reads;
-  // Outside of the region: what the reads and the NoOps wait for.
+  // Nodes outside the region that the reads and the NoOps wait for.
   std::vector<tensorflow::Node*> before;
-  // What the loops were behind without a control edge: the reads wait for it, and where there are
-  // none, the NoOps.
+  // Nodes that precede the loops through data edges alone. The reads wait for these; without reads,
+  // the NoOps do.
   std::vector<tensorflow::Node*> behind;
-  // Loops in whose places are NoOps, which wait for the reads, too.
+  // The loops that a NoOp replaces.
   std::vector<tensorflow::Node*> loops;
-  // What the region waits for, since nodes that it has its own copies of do.
+  // Nodes that the region waits for because nodes that were copied into it did.
   std::vector<tensorflow::Node*> waits;
 };
 
 LeftBehind LeavesBehind(const std::vector<tensorflow::Node*>& nodes, const RegionFunction& function,
                         VariableUses* uses, tensorflow::Graph* graph);
 
-// The NoOp in the place of a loop, without inputs.
+// Returns the NoOp that replaces a loop, without inputs.
 tensorflow::NodeDef NoOpFor(const tensorflow::Node& loop);
 
 }  // namespace composite

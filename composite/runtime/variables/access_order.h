@@ -1,8 +1,9 @@
-// In which order the nodes of a graph read and write variables.
+// The order in which the nodes of a graph read and write variables.
 //
-// TensorFlow has no order of them but the edges of the graph. Two accesses to one variable, of
-// which one writes, are ordered where a path leads from one to the other; where none does, either
-// may be the first. docs/regions.md states what follows for additions.
+// TensorFlow orders nodes by the edges of the graph alone. Two accesses conflict if they access the
+// same variable and at least one writes it. Conflicting accesses are ordered if a path leads from
+// one to the other; otherwise either may run first. docs/regions.md states what follows for
+// additions.
 #ifndef COMPOSITE_RUNTIME_VARIABLES_ACCESS_ORDER_H_
 #define COMPOSITE_RUNTIME_VARIABLES_ACCESS_ORDER_H_
 
@@ -22,15 +23,16 @@
 
 namespace composite {
 
-// Which of some nodes are before the nodes of a graph, as it is when this is made.
+// Tells which of some chosen nodes precede each node of a graph. Describes the graph as it was when
+// this was constructed.
 class Precedence {
  public:
-  // Null where this would take too much memory.
+  // Returns null if the result would need too much memory.
   static std::unique_ptr<Precedence> Of(const tensorflow::Graph& graph,
                                         const std::vector<const tensorflow::Node*>& nodes);
 
-  // Whether a path leads from one of those nodes to the node with this id; `surely`: one that stays
-  // where TensorFlow puts the nodes of functions in the places of the nodes that run them.
+  // Whether a path leads from the chosen node number `one` to the node `id`. `surely`: counts only
+  // paths that remain after TensorFlow inlines functions.
   bool IsBefore(size_t one, int id, bool surely) const;
 
  private:
@@ -41,59 +43,57 @@ class Precedence {
 
 class AccessOrder {
  public:
-  // Of a graph without Switch, Merge and the like. `may_have_twice`: two arguments may be one
-  // variable. The order stays that of now when the graph changes. Null where finding it would take
-  // too much memory.
+  // The graph must have no control flow nodes such as Switch and Merge. `may_have_twice`: two
+  // arguments may be the same variable. The result describes the graph as it is now, also after the
+  // graph changes. Returns null if the result would need too much memory.
   static std::unique_ptr<AccessOrder> Of(const tensorflow::Graph& graph, VariableUses* uses,
                                          bool may_have_twice);
 
-  // Whether it has a node, one that accesses variables or has other effects. The nodes below are
-  // such nodes.
+  // Whether a node accesses variables or has other side effects. The functions below take only such
+  // nodes.
   bool Has(const tensorflow::Node& node) const { return number_of_.contains(&node); }
   bool IsBefore(const tensorflow::Node& a, const tensorflow::Node& b) const;
 
-  // Whether a node that `counts` has, another one, accesses a variable after `from` and before
-  // `to`: it may be neither before `from` nor behind `to`. A node of which nobody knows whether it
-  // has the variable counts where a path leads to `to` or from `from`: or else TensorFlow has no
-  // order.
+  // Whether a third node for which `counts` is true may access the variable after `from` and before
+  // `to`, that is, unless it precedes `from` or follows `to`. A node that may or may not access
+  // this variable counts only if a path leads from `from` to it or from it to `to`.
   bool IsAccessedBetween(const NodeOutput& variable, const tensorflow::Node& from,
                          const tensorflow::Node& to,
                          absl::FunctionRef<bool(const tensorflow::Node&)> counts) const;
   bool IsWrittenBetween(const NodeOutput& variable, const tensorflow::Node& from,
                         const tensorflow::Node& to) const;
 
-  // Whether a node writes to the variable of an access, and no path says which is first.
+  // Whether some node writes the variable without being ordered with `access`.
   bool IsWrittenMeanwhile(const NodeOutput& variable, const tensorflow::Node& access) const;
 
-  // The nodes before an access that may write to the variable, and arguments before it, that the
-  // function's caller may have computed behind such a node; without those that what the access
-  // waits for by control edges is, or is behind.
+  // Returns the nodes that precede `access` and may write the variable, and the arguments that
+  // precede it, because the caller may compute an argument after such a write. Leaves out the nodes
+  // that the control inputs of `access` already wait for.
   std::vector<tensorflow::Node*> WritersBefore(const NodeOutput& variable,
                                                const tensorflow::Node& access) const;
 
-  // Has `by` access what a node did; null for no one.
+  // Lets `by` take the place of a node; null removes the node's accesses.
   void Replace(const tensorflow::Node* node, tensorflow::Node* by);
 
-  // Adds control edges to the graph, which has changed, so that accesses of which one writes to
-  // what the other one may have are ordered as they were, and results are behind the accesses that
-  // they were behind.
+  // Adds control edges to the changed graph so that conflicting accesses keep their order, and each
+  // result still waits for the accesses that it waited for.
   absl::Status Restore(tensorflow::Graph* graph) const;
 
  private:
   struct Access {
-    tensorflow::Node* node;  // null: there is none any more
-    int id;                  // of the node that it was of first
+    tensorflow::Node* node;  // null: the node was removed
+    int id;                  // of the original node
     std::vector<std::pair<NodeOutput, Use>> variables;
     Use others;
     bool has_effects;
-    bool is_argument;  // it does nothing itself, see IsGivenValue
+    bool is_argument;  // see IsGivenValue
   };
   enum class Same { kNo, kMaybe, kYes };
 
   AccessOrder(VariableUses* uses, bool may_have_twice, const tensorflow::Graph& graph);
 
   Same AreSame(const NodeOutput& a, const NodeOutput& b) const;
-  // What an access does to a variable, and whether it is known to have that one.
+  // How an access uses a variable, and whether it certainly accesses that variable.
   std::pair<Use, Same> UseOf(const Access& access, const NodeOutput& variable) const;
   bool AreInConflict(const Access& a, const Access& b) const;
   bool IsBetween(int access, Same same, int from, int to) const;

@@ -1,4 +1,4 @@
-// What nodes do to variables.
+// Which variables a node reads and writes.
 #ifndef COMPOSITE_RUNTIME_VARIABLES_USES_H_
 #define COMPOSITE_RUNTIME_VARIABLES_USES_H_
 
@@ -18,34 +18,34 @@ namespace composite {
 enum class Use : signed char { kNone, kReads, kWrites };
 
 struct Uses {
-  std::vector<Use> inputs;   // of the variables that it is given, by the places of its inputs
-  Use others = Use::kNone;   // of variables that it is not given
-  bool has_effects = false;  // that are of no variable, such as lines that it prints
+  std::vector<Use> inputs;   // of the variable of each input
+  Use others = Use::kNone;   // of variables that are not inputs
+  bool has_effects = false;  // side effects besides variables, such as printing
 
   bool any() const;
 };
 
-// On functions: one of their variables may be another one, too.
+// An attribute of functions: two of the function's arguments may be the same variable.
 inline constexpr char kMayHaveTwiceAttr[] = "_composite_may_have_twice";
 
-// Finds out what nodes do, those included that run functions. `library` has these, and has to
-// outlive this.
+// Finds the uses of nodes, including nodes that run functions. `library` holds these functions and
+// must outlive this object.
 class VariableUses {
  public:
   explicit VariableUses(const tensorflow::FunctionLibraryDefinition& library) : library_(library) {}
 
   Uses Of(const tensorflow::Node& node);
 
-  // Whether two arguments of a function that anybody may call may be one variable. A tf.function
-  // captures a variable once; of what its callers give it, nothing is known.
+  // Whether two arguments of a function with unknown callers may be the same variable. A
+  // tf.function captures a variable once, but a caller may pass one variable as several arguments.
   bool MayHaveTwice(const tensorflow::FunctionDef& function);
 
-  // Whether a node may give one variable twice to a function that it runs, where no two arguments
-  // of its own function are one.
+  // Whether a node of the function may pass one variable twice to a function that it runs, given
+  // that all arguments of this function are different variables.
   bool GivesTwice(const tensorflow::FunctionDef& function);
 
  private:
-  struct Described {  // a node of a graph or of a function
+  struct Described {  // a Node of a graph or a NodeDef of a function
     const std::string& op;
     const tensorflow::OpDef& op_def;
     tensorflow::AttrSlice attrs;
@@ -54,7 +54,7 @@ class VariableUses {
 
   Uses OfDescribed(const Described& node);
   Uses OfRun(const Described& node, const std::vector<std::string>& functions);
-  // Of a function, by its arguments.
+  // The uses of a function's arguments.
   const Uses& OfFunction(const std::string& name);
   Uses OfBody(const tensorflow::FunctionDef& function);
 
@@ -62,17 +62,17 @@ class VariableUses {
   absl::flat_hash_map<std::string, Uses> functions_;
 };
 
-// Whether two arguments of a function may be one variable: of `root`, which anybody may call, or
-// null where nobody knows who does, or of those that it runs.
+// Whether two arguments of `root`, or of a function that it runs, may be the same variable. The
+// callers of `root` are unknown. Null: the root function is unknown.
 bool MayHaveTwice(const tensorflow::FunctionDef* root,
                   const tensorflow::FunctionLibraryDefinition& library);
 
-// Whether a node gives what the function's caller computed, maybe of what others wrote before: all
-// arguments but the variables, which are there from the start.
+// Whether a node is an argument other than a variable. The caller may have computed its value after
+// a write to a variable.
 bool IsGivenValue(const tensorflow::Node& node);
 
-// Whether a node runs functions. TensorFlow may put their nodes in its place; each of these waits
-// for what it reads, and for what the node waits for by control edges.
+// Whether a node runs functions. TensorFlow may inline them; each inlined node then waits for its
+// own inputs and for the control inputs of this node.
 bool RunsFunctions(const tensorflow::Node& node);
 
 }  // namespace composite

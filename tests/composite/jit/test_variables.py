@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,12 @@ from tests.sharing.sides import aligned
 ROWS, UNITS = 16, 32
 
 
-def in_place() -> int:
-    return int(composite.stats()["in_place_updates"])
+@contextmanager
+def updates_in_place(count: int) -> Iterator[None]:
+    """So many variables are written where they lie meanwhile."""
+    before = composite.stats()["in_place_updates"]
+    yield
+    assert composite.stats()["in_place_updates"] - before == count
 
 
 def normal(*shape: int, seed: int = 0) -> Any:
@@ -67,30 +72,38 @@ def assert_same(some: Momentum, other: Momentum) -> None:
         np.testing.assert_allclose(one, wanted, rtol=1e-4, atol=1e-5)
 
 
+def assert_step_is_right(step: Momentum, function: Any, *, in_place: int) -> None:
+    """A step by the function gives what TensorFlow does, and writes `in_place` variables there."""
+    plain = step.as_it_is()
+    with updates_in_place(in_place):
+        function(X, Y)
+        plain(X, Y)
+    assert_same(step, plain)
+
+
 def test_steps_write_where_the_variables_lie() -> None:
     step = Momentum()
     function = with_kernels(step, X, Y)
     plain = step.as_it_is()
-    before = in_place()
-    for number in range(5):
-        x = normal(ROWS, UNITS, seed=number)
-        function(x, Y)
-        plain(x, Y)
-    assert in_place() == before + 10
+    with updates_in_place(10):
+        for number in range(5):
+            x = normal(ROWS, UNITS, seed=number)
+            function(x, Y)
+            plain(x, Y)
     assert_same(step, plain)
 
 
 def test_what_somebody_has_stays_as_it_is() -> None:
     step = Momentum()
     function = with_kernels(step, X, Y)
-    held, was, before = step.weights.read_value(), step.weights.numpy().copy(), in_place()
-    function(X, Y)
-    assert in_place() == before + 1  # the other variable
+    held, was = step.weights.read_value(), step.weights.numpy().copy()
+    with updates_in_place(1):  # the other variable
+        function(X, Y)
     np.testing.assert_array_equal(held, was)
     assert np.abs(step.weights.numpy() - was).max() > 0
     del held
-    function(X, Y)
-    assert in_place() == before + 3
+    with updates_in_place(2):
+        function(X, Y)
 
 
 def test_an_array_of_numpys_is_somebody() -> None:
@@ -144,12 +157,7 @@ def test_a_function_that_is_called() -> None:
     step = Momentum()
     inner = tf.function(step, autograph=False)
     function = with_kernels(lambda x, y: (inner(x, y), x + 1.0)[1], X, Y)
-    plain = step.as_it_is()
-    before = in_place()
-    function(X, Y)
-    plain(X, Y)
-    assert in_place() == before + 2
-    assert_same(step, plain)
+    assert_step_is_right(step, function, in_place=2)
 
 
 def test_sparse_updates_of_the_same_variable() -> None:
@@ -157,12 +165,7 @@ def test_sparse_updates_of_the_same_variable() -> None:
     step = Momentum()
     function = with_kernels(step, X, Y)
     step.weights.scatter_add(tf.IndexedSlices(tf.ones([1, UNITS]), tf.constant([1])))
-    plain = step.as_it_is()
-    before = in_place()
-    function(X, Y)
-    plain(X, Y)
-    assert in_place() == before + 1
-    assert_same(step, plain)
+    assert_step_is_right(step, function, in_place=1)
 
 
 def test_an_index_that_is_out_of_range() -> None:
@@ -174,16 +177,15 @@ def test_an_index_that_is_out_of_range() -> None:
 
     places = tf.range(ROWS)
     function = with_kernels(body, X, places)
-    before = in_place()
-    function(X, places)
-    assert in_place() == before + 2
+    with updates_in_place(2):
+        function(X, places)
     was = step.values()
     with pytest.raises(tf.errors.InvalidArgumentError, match="50"):
         function(X, places + 45)
     for one, wanted in zip(step.values(), was, strict=True):
         np.testing.assert_array_equal(one, wanted)
-    function(X, places)
-    assert in_place() == before + 4
+    with updates_in_place(2):
+        function(X, places)
 
 
 def test_threads_that_train_and_read() -> None:
@@ -207,7 +209,7 @@ def test_threads_that_train_and_read() -> None:
         for _ in range(300):
             function(ones)
 
-    was, before = float(variable[0, 0]), in_place()
+    was, before = float(variable[0, 0]), composite.stats()["in_place_updates"]
     readers = [threading.Thread(target=read) for _ in range(2)]
     trainers = [threading.Thread(target=train) for _ in range(2)]
     for thread in [*readers, *trainers]:
@@ -218,7 +220,7 @@ def test_threads_that_train_and_read() -> None:
     for thread in readers:
         thread.join()
     assert not mixed
-    assert in_place() > before
+    assert composite.stats()["in_place_updates"] > before
     np.testing.assert_array_equal(variable, np.full([UNITS, UNITS], was + 600.0))
 
 
@@ -231,30 +233,18 @@ def test_variables_that_are_parts_of_one_tensor() -> None:
     targets = [tf.Variable(part) for part in tf.unstack(whole)]
     for one, part in zip([step.weights, step.speed], tf.unstack(whole), strict=True):
         one.assign(part)
-    plain = step.as_it_is()
-    before = in_place()
-    function(X, Y)
-    plain(X, Y)
-    assert in_place() == before
+    assert_step_is_right(step, function, in_place=0)
     np.testing.assert_array_equal(whole, was)
     np.testing.assert_array_equal(targets, was)
-    assert_same(step, plain)
-    function(X, Y)
-    plain(X, Y)
-    assert in_place() == before + 2  # where it lies now, nobody else is
-    assert_same(step, plain)
+    # The variables have memory of their own now.
+    assert_step_is_right(step, function, in_place=2)
 
 
 def test_the_only_part_that_is_left_of_a_tensor() -> None:
     step = Momentum()
     function = with_kernels(step, X, Y)
     step.weights.assign(normal(2, UNITS, UNITS, seed=5)[1])
-    plain = step.as_it_is()
-    before = in_place()
-    function(X, Y)
-    plain(X, Y)
-    assert in_place() == before + 2
-    assert_same(step, plain)
+    assert_step_is_right(step, function, in_place=2)
 
 
 def test_a_variable_that_shares_an_array() -> None:
