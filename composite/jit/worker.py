@@ -29,12 +29,14 @@ from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
 from composite.kernels import produce, refusals, unchecked, verify
 from composite.kernels.cache import Cache, open_default
+from composite.kernels.claims import Claimed
 from composite.kernels.produce import Outcome
 from composite.ops import call
 from composite.ops.registry import OPS
 
 ENVIRONMENT = "COMPOSITE_JIT"
 _WAKE_MS = 1000  # a stop is told to the runtime, which wakes the thread; this only bounds a miss
+_AGAIN_MS = 50  # between looks at what another process makes
 _POLL = 0.005
 
 
@@ -65,19 +67,26 @@ class Worker:
 
     def _run(self) -> None:
         kernels = functools.cache(open_default)
+        elsewhere: list[NodeDef] = []  # requests that other processes serve
         try:
             with call.eager_mode():
                 while not self._stopping.is_set():
-                    reply = native.call("composite_next_request", record(timeout_ms=_WAKE_MS))
-                    if reply:
-                        self._serve(NodeDef.FromString(reply), kernels)
+                    wake = _AGAIN_MS if elsewhere else _WAKE_MS
+                    reply = native.call("composite_next_request", record(timeout_ms=wake))
+                    messages = [NodeDef.FromString(reply)] if reply else elsewhere
+                    claimed = [one for one in messages if not self._serve(one, kernels)]
+                    elsewhere = elsewhere + claimed if reply else claimed
         finally:  # without this, whoever waits for a kernel would wait for ever
             native.call("composite_worker", record(running=False))
 
-    def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> None:
-        outcome = _outcome(
-            message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
-        )
+    def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> bool:
+        """Whether a request was served; False where another process serves such a one."""
+        try:
+            outcome = _outcome(
+                message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
+            )
+        except Claimed:
+            return False
         function = message.attr[PROGRAM].s.decode()
         answer = record(name=message.name, function=function, **outcome._asdict())
         try:
@@ -85,6 +94,7 @@ class Worker:
         except tf.errors.NotFoundError as error:
             # Whoever asked has withdrawn it meanwhile: a stop, or an op's new definition.
             logger.debug("%s: the kernel came too late: %s", message.op, error)
+        return True
 
 
 def _outcome(
@@ -94,11 +104,16 @@ def _outcome(
     *,
     must_be_known: bool = False,
 ) -> Outcome:
-    """What becomes of a request. Whatever goes wrong, the expansion serves its calls."""
+    """What becomes of a request. Whatever goes wrong, the expansion serves its calls.
+
+    Raises Claimed where another process with this cache serves such a request.
+    """
     try:
         request = KernelRequest.parse(message)
         serve = unchecked.serve if request.unchecked else produce.produce
         return serve(request, kernels(), stopping, must_be_known=must_be_known)
+    except Claimed:
+        raise
     except Stopped:
         return Outcome("failed", "the process ends")
     except NotCovered as answer:

@@ -11,6 +11,7 @@ memory, for this process; what a read-only folder has is used.
     <root>/v1/objects/<hash>.so the library that the record names
     <root>/v1/timings/<key>-<machine>  like a record: measured times, which are no part of an entry
     <root>/v1/refusals/<key>    like a record: why there is no such entry
+    <root>/v1/claims            empty; its bytes are locked by who makes an entry
 
 What goes into a key is in `key`. Nothing here knows what a record means, except its library's hash.
 """
@@ -31,6 +32,7 @@ from typing import TypeVar
 
 from composite.binding.log import logger
 from composite.kernels import memory
+from composite.kernels.claims import Claims
 
 ENVIRONMENT = "COMPOSITE_CACHE_DIR"
 LIMIT = 512 << 20  # bytes; a dense kernel's library is about 20 KB
@@ -108,6 +110,7 @@ class Cache:
         self._limit = limit
         if self.root is not None:
             _prepare(self.root)
+        self.claims = Claims(self.root)
 
     def load(self, key: str) -> tuple[bytes, Path] | None:
         """The record of an entry and the path of its library, both checked; None if there is none.

@@ -75,20 +75,22 @@ def produce(
 ) -> Outcome:
     """Serves one request. Raises NotCovered, Inexpandable, verify.Mismatch, and as the client does.
 
+    Claimed, where another process with this cache serves such a request.
     `stopping()` is asked between the steps; Stopped is raised when it says so.
     `must_be_known`: this process can neither check nor measure; Unknown where that is needed.
     """
     target = target_of(request)
     own = identity(request)
     general = own.entry_key(target.key)
-    refusals.check(cache, general, request.op)
-    try:
-        return _produced(request, cache, target, own, stopping, must_be_known=must_be_known)
-    except (NotCovered, verify.Mismatch) as error:
-        # A kernel that was tuned may be wrong where another is right.
-        if isinstance(error, NotCovered) or not chosen.databases():
-            refusals.note(cache, general, request, error)
-        raise
+    with cache.claims.claim(general):
+        refusals.check(cache, general, request.op)
+        try:
+            return _produced(request, cache, target, own, stopping, must_be_known=must_be_known)
+        except (NotCovered, verify.Mismatch) as error:
+            # A kernel that was tuned may be wrong where another is right.
+            if isinstance(error, NotCovered) or not chosen.databases():
+                refusals.note(cache, general, request, error)
+            raise
 
 
 def _produced(  # noqa: PLR0913 - as produce, and what it found out

@@ -28,19 +28,20 @@ def serve(
 ) -> Outcome:
     """Checks and measures the kernel of a request, or takes what an earlier process found.
 
-    Arguments as those of produce.produce. Raises verify.Mismatch, and gpu.Missing where the GPU is
-    not the process's own.
+    Arguments as those of produce.produce. Raises verify.Mismatch, Claimed as produce does, and
+    gpu.Missing where the GPU is not the process's own.
     """
     brought = KernelRecord.parse(NodeDef.FromString(request.unchecked))
     brought = replace(brought, device=request.device)  # what is portable names its lowest level
     which = sha256(brought.serialize() + request.image)  # no order of fields is in it
     key = produce.identity(request).entry_key(f"{brought.target}, brought as {which}")
-    refusals.check(cache, key, request.op)
-    known = produce.cached(request, cache, key)
-    if must_be_known and (known is None or verdicts.stored(cache, key, request) is None):
-        raise produce.Unknown(produce.NO_THREADS)
-    made = _checked(request, cache, key, brought) if known is None else known[0]
-    return produce.settled(request, cache, key, made, stopping)  # its code is the library's
+    with cache.claims.claim(key):
+        refusals.check(cache, key, request.op)
+        known = produce.cached(request, cache, key)
+        if must_be_known and (known is None or verdicts.stored(cache, key, request) is None):
+            raise produce.Unknown(produce.NO_THREADS)
+        made = _checked(request, cache, key, brought) if known is None else known[0]
+        return produce.settled(request, cache, key, made, stopping)  # its code is the library's
 
 
 def _checked(request: KernelRequest, cache: Cache, key: str, brought: KernelRecord) -> KernelRecord:

@@ -18,6 +18,7 @@ from composite.binding.records import NodeDef, python_values
 from composite.compiler import tvm as backend
 from composite.jit import worker
 from composite.kernels import cache, chosen, produce
+from composite.kernels.claims import Claimed
 from composite.kernels.tuned import Database, Record, Winner
 from composite.ops.op import CompositeOp
 from composite.tuning import calls
@@ -26,6 +27,7 @@ from composite.tuning.session import Budget, Measurer, Progress, Row, Session
 from composite.tuning.space import Built, Rejected, Space
 
 _SAVED = 5.0  # seconds between two times that the database is written
+_AGAIN = 0.05  # seconds between looks at what another process makes
 
 
 @dataclass(frozen=True)
@@ -219,4 +221,10 @@ def _install(request: KernelRequest) -> None:
     """Gives this process the kernel, if it compiles any."""
     if not worker.enabled():
         return
-    produce.produce(request, cache.open_default(), lambda: False)
+    while True:
+        try:
+            produce.produce(request, cache.open_default(), lambda: False)
+        except Claimed:
+            time.sleep(_AGAIN)
+        else:
+            return

@@ -13,16 +13,13 @@ import tensorflow as tf
 
 import composite
 from examples.gallery.mish import mish
+from tests import beam
 from tests.conftest import ROOT
 
-PYTHON = ROOT / ".venv-beam" / "bin" / "python"
-has_beam = (ROOT / ".venv-beam" / "installed.stamp").exists() and bool(
-    list(PYTHON.parents[1].glob("lib/python*/site-packages/apache_beam"))
-)
-if not has_beam:
-    pytest.skip("Beam is not there: make .venv-beam/installed.stamp", allow_module_level=True)
-
-pytestmark = pytest.mark.slow  # three processes load TensorFlow
+pytestmark = [
+    pytest.mark.slow,  # three processes load TensorFlow
+    pytest.mark.skipif(not beam.is_there, reason=beam.MISSING),
+]
 
 
 class Model(tf.Module):
@@ -42,7 +39,7 @@ def test_workers_run_the_kernels_of_the_model(tmp_path: Path) -> None:
     arguments = [tmp_path / "model", tmp_path / "out", *shards, "--rows=8", "--runner=FnApiRunner"]
     workers = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     done = subprocess.run(
-        [PYTHON, "-m", "examples.batch_inference.pipeline", *map(str, arguments), *workers],
+        [beam.PYTHON, "-m", "examples.batch_inference.pipeline", *map(str, arguments), *workers],
         cwd=ROOT,
         env=os.environ | {"COMPOSITE_JIT": "0"},
         capture_output=True,
