@@ -73,14 +73,13 @@ def produce(
     *,
     must_be_known: bool = False,
 ) -> Outcome:
-    """Serves one request. Raises NotCovered, Inexpandable, verify.Mismatch, and as the client does.
+    """Serves one request.
 
-    Claimed, where another process with this cache serves such a request.
+    Raises NotCovered, Inexpandable, verify.Mismatch, claims.Claimed, and as the client does.
     `stopping()` is asked between the steps; Stopped is raised when it says so.
     `must_be_known`: this process can neither check nor measure; Unknown where that is needed.
     """
-    target = target_of(request)
-    own = identity(request)
+    target, own = target_of(request), identity(request)
     general = own.entry_key(target.key)
     with cache.claims.claim(general):
         refusals.check(cache, general, request.op)
