@@ -211,18 +211,25 @@ def is_deterministic() -> bool:
 
 def eager_node(node: Any, inputs: Sequence[Any]) -> list[Any]:
     """Runs one NodeDef eagerly, recorded on no tape. Returns its outputs, flat."""
+    return eager_runner(node)(inputs)
+
+
+def eager_runner(node: Any) -> Callable[[Sequence[Any]], list[Any]]:
+    """What runs a NodeDef eagerly, as often as it is called, and returns its outputs, flat.
+
+    The tensor of a constant is made here, on the device of this scope.
+    """
     if node.op == "Const":  # `execute` takes no attribute that is a tensor
-        return [tf.constant(tf.make_ndarray(node.attr["value"].tensor))]
+        constant = [tf.constant(tf.make_ndarray(node.attr["value"].tensor))]
+        return lambda _: list(constant)
     definition = op_def_registry.get(node.op)
     if definition is None:
         raise tf.errors.NotFoundError(None, None, f"op {node.op} (node {node.name}) is unknown")
     defaults = {a.name: a.default_value for a in definition.attr if a.HasField("default_value")}
     attrs = {**defaults, **node.attr}
     count = sum(length(arg, attrs) for arg in definition.output_arg)
-    outputs = execute.execute(
-        node.op.encode(), count, list(inputs), flat_attrs(definition, attrs), context.context()
-    )
-    return list(outputs or [])
+    name, flat, eager = node.op.encode(), flat_attrs(definition, attrs), context.context()
+    return lambda inputs: list(execute.execute(name, count, list(inputs), flat, eager) or [])
 
 
 def eager_op(op_name: str, count: int, inputs: Sequence[Any], attrs: Sequence[Any]) -> list[Any]:

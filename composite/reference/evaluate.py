@@ -7,8 +7,9 @@ and control flow, whose ops run their branches in that pool, is walked here.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ import tensorflow as tf
 from composite.compiler import op_traits
 from composite.ops import call, functions
 
+_CALLS = ("Case", "If", "PartitionedCall", "While")
 _PRODUCTS = ("contraction", "einsum")  # families of ops
 _EXP_MINUS_ONE = ("Elu", "Selu")  # TensorFlow rounds e^x, of which 1 is then taken off
 _SATURATING = (tf.int8, tf.int16, tf.uint8, tf.uint16)
@@ -72,88 +74,144 @@ def evaluate(
 
     seen: is told of each node when it has run.
     """
-    library = {f.signature.name: f for f in source.graph_def.library.function}
-    with tf.device(device):
-        tensors = [
-            x if functions.is_handle(dtype) else tf.constant(x, dtype)
-            for x, dtype in zip(inputs, source.input_dtypes, strict=True)
-        ]
-        return _Evaluation(library, roundings, seen).graph(source, tensors)
+    return Evaluator(source, device).run(inputs, roundings, seen=seen)
 
 
-class _Evaluation:
-    def __init__(
+class Evaluator:
+    """Runs a body any number of times; what does not depend on its inputs is found once."""
+
+    def __init__(self, source: functions.Body, device: str = "CPU:0") -> None:
+        self._source = source
+        self._device = device
+        self._library = {f.signature.name: f for f in source.graph_def.library.function}
+        self._graphs: dict[str, _Graph] = {}
+
+    def run(
         self,
-        library: dict[str, Any],
-        roundings: Roundings,
-        seen: Callable[[Step], None] | None,
-    ) -> None:
-        self._library = library
-        self._roundings = roundings
-        self._seen = seen
-        self._bodies: dict[str, functions.Body] = {}
-        self._path: tuple[str, ...] = ()
-        self._around: tuple[Any, ...] = ()
+        inputs: Sequence[Any],
+        roundings: Roundings = NONE,
+        *,
+        seen: Callable[[Step], None] | None = None,
+    ) -> list[Any]:
+        """As `evaluate`."""
+        with tf.device(self._device):
+            tensors = [
+                x if functions.is_handle(dtype) else tf.constant(x, dtype)
+                for x, dtype in zip(inputs, self._source.input_dtypes, strict=True)
+            ]
+            return _Evaluation(self, roundings, seen).function("", tensors)
 
-    def graph(self, source: functions.Body, inputs: Sequence[Any]) -> list[Any]:
-        values: dict[str, list[Any]] = {
-            name: [tensor] for name, tensor in zip(source.inputs, inputs, strict=True)
-        }
+    def graph(self, name: str) -> _Graph:
+        """A function of the body's library, or with no name the body itself."""
+        if name not in self._graphs:
+            body = functions.body_of(self._library[name], self._library) if name else self._source
+            self._graphs[name] = _Graph(body, self._library)
+        return self._graphs[name]
+
+
+class _Graph:
+    """The nodes of a body in an order in which they can run."""
+
+    def __init__(self, source: functions.Body, library: Container[str]) -> None:
+        self.inputs = source.inputs
+        self.outputs = [_reference(x) for x in source.outputs]
+        self.nodes: list[_Node] = []
         nodes = {node.name: node for node in source.graph_def.node}
         fixed: set[str] = set()  # nodes whose results follow from constants alone
         order = TopologicalSorter({n: [_node(x) for x in nodes[n].input] for n in nodes})
         for name in order.static_order():
-            if name not in values:
-                node = nodes[name]
-                own = [_value(x, values) for x in node.input if not x.startswith("^")]
-                if all(_node(x) in fixed for x in node.input):
+            if name not in source.inputs:
+                if all(_node(x) in fixed for x in nodes[name].input):
                     fixed.add(name)
-                values[name] = self._run(node, own, fixed=name in fixed)
-        return [_value(x, values) for x in source.outputs]
+                self.nodes.append(_Node(nodes[name], library, fixed=name in fixed))
 
-    def _run(self, node: Any, inputs: list[Any], *, fixed: bool) -> list[Any]:
-        path, around = self._path, self._around
-        self._path, self._around = (*path, node.name), (*around, node)
-        called = self._called(node, inputs)
-        results = self._op(node, inputs, fixed=fixed) if called is None else called
-        self._path, self._around = path, around
+
+class _Node:
+    """A node, and what is to be known of it each time that it runs."""
+
+    def __init__(self, node: Any, library: Container[str], *, fixed: bool) -> None:
+        self.node = node
+        self.fixed = fixed
+        self.inputs = [_reference(x) for x in node.input if not x.startswith("^")]
+        kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
+        # What it calls: "" for an op that calls no function.
+        self.calls = "function" if node.op in library else kind if kind in _CALLS else ""
+        traits = op_traits.of(node.op)
+        self.multiplies = traits.family in _PRODUCTS
+        self.computes = node.op not in {"Cast", "Const"} and not traits.moves_data
+
+    @functools.cached_property
+    def run(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """Runs the op."""
+        return call.eager_runner(self.node)
+
+
+class _Evaluation:
+    """One run of a body."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        roundings: Roundings,
+        seen: Callable[[Step], None] | None,
+    ) -> None:
+        self._evaluator = evaluator
+        self._roundings = roundings
+        self._seen = seen
+        self._path: tuple[str, ...] = ()
+        self._around: tuple[Any, ...] = ()
+
+    def function(self, name: str, inputs: Sequence[Any]) -> list[Any]:
+        """The results of a function, or with no name of the body itself."""
+        graph = self._evaluator.graph(name)
+        values = {name: [tensor] for name, tensor in zip(graph.inputs, inputs, strict=True)}
+        for node in graph.nodes:
+            values[node.node.name] = self._run(node, [values[n][k] for n, k in node.inputs])
+        return [values[n][k] for n, k in graph.outputs]
+
+    def _run(self, own: _Node, inputs: list[Any]) -> list[Any]:
+        path, around, node = self._path, self._around, own.node
+        if not own.calls:
+            results = self._op(own, inputs)
+        else:
+            self._path, self._around = (*path, node.name), (*around, node)
+            results = self._called(own, inputs)
+            self._path, self._around = path, around
         if self._seen is not None:
-            self._seen(Step(node, path, around, inputs, results, called is not None))
+            self._seen(Step(node, path, around, inputs, results, bool(own.calls)))
         return results
 
-    def _called(self, node: Any, inputs: list[Any]) -> list[Any] | None:
-        """The results of the functions that a node calls; None for an op that calls none."""
-        if node.op in self._library:
-            return self._function(node.op, inputs)
-        kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
-        if kind == "PartitionedCall":
-            return self._function(node.attr["f"].func.name, inputs)
-        if kind == "If":
+    def _called(self, own: _Node, inputs: list[Any]) -> list[Any]:
+        """The results of the functions that a node calls."""
+        node = own.node
+        if own.calls == "function":
+            return self.function(node.op, inputs)
+        if own.calls == "PartitionedCall":
+            return self.function(node.attr["f"].func.name, inputs)
+        if own.calls == "If":
             branch = "then_branch" if _truth(inputs[0]) else "else_branch"
-            return self._function(node.attr[branch].func.name, inputs[1:])
-        if kind == "Case":
+            return self.function(node.attr[branch].func.name, inputs[1:])
+        if own.calls == "Case":
             branches = node.attr["branches"].list.func
             index = int(inputs[0])
             last = len(branches) - 1
-            return self._function(branches[index if 0 <= index < last else last].name, inputs[1:])
-        if kind == "While":
-            return self._while(node, inputs)
-        return None
+            return self.function(branches[index if 0 <= index < last else last].name, inputs[1:])
+        return self._while(node, inputs)
 
-    def _op(self, node: Any, inputs: list[Any], *, fixed: bool) -> list[Any]:
+    def _op(self, own: _Node, inputs: list[Any]) -> list[Any]:
         rounded, factor = self._roundings
-        if factor is not None and op_traits.of(node.op).family in _PRODUCTS:
+        if factor is not None and own.multiplies:
             inputs = [factor(x) if x.dtype == tf.float32 else x for x in inputs]
-        results = call.eager_node(node, inputs)
-        if node.op == "Cast":
+        results = own.run(inputs)
+        if own.node.op == "Cast":
             return [_saturated(inputs[0], results[0])]
-        if rounded is None or node.op == "Const" or op_traits.of(node.op).moves_data:
+        if rounded is None or not own.computes:
             return results
-        if node.op in _EXP_MINUS_ONE:
+        if own.node.op in _EXP_MINUS_ONE:
             return [rounded(x + 1) - 1 for x in results]
         # A whole number that constants give is exact: (-x)^2.0000001 is no number.
         return [
-            rounded(x) if x.dtype.is_floating and not (fixed and _is_whole(x)) else x
+            rounded(x) if x.dtype.is_floating and not (own.fixed and _is_whole(x)) else x
             for x in results
         ]
 
@@ -162,15 +220,10 @@ class _Evaluation:
         path = self._path
         for iteration in itertools.count():
             self._path = (*path, str(iteration))
-            if not _truth(self._function(condition, state)[0]):
+            if not _truth(self.function(condition, state)[0]):
                 break
-            state = self._function(body, state)
+            state = self.function(body, state)
         return state
-
-    def _function(self, name: str, inputs: Sequence[Any]) -> list[Any]:
-        if name not in self._bodies:
-            self._bodies[name] = functions.body_of(self._library[name], self._library)
-        return self.graph(self._bodies[name], inputs)
 
 
 def _saturated(x: Any, cast: Any) -> Any:
@@ -193,9 +246,9 @@ def _node(reference: str) -> str:
     return reference.removeprefix("^").partition(":")[0]
 
 
-def _value(reference: str, values: dict[str, list[Any]]) -> Any:
-    name, _, output = reference.partition(":")
-    return values[name][int(output or 0)]
+def _reference(tensor: str) -> tuple[str, int]:
+    name, _, output = tensor.partition(":")
+    return name, int(output or 0)
 
 
 def _is_whole(tensor: Any) -> bool:

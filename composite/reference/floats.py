@@ -5,6 +5,7 @@ Not for: how far results may be apart (tolerance.py).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -46,10 +47,15 @@ def _of_pair(seed: int) -> tuple[np.random.Generator, float]:
 def _rounded(random: np.random.Generator, up: float, array: Array) -> Array:
     if not is_floating(array):
         return array
-    step = up * float(ml_dtypes.finfo(array.dtype).eps)
+    step = up * _eps(array.dtype)
     signs = random.choice([-1.0, 1.0], array.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
+
+
+@functools.cache
+def _eps(dtype: Any) -> float:
+    return float(ml_dtypes.finfo(dtype).eps)
 
 
 class Rounder:
@@ -61,16 +67,17 @@ class Rounder:
 
     def __init__(self, seed: int, share: float = 1.0) -> None:
         self._random, self._up = _of_pair(seed)
-        self._signs = self._random.choice([-1.0, 1.0], _SIGNS)
-        self._signs *= self._random.random(_SIGNS) < share
+        signs = self._random.choice([-1.0, 1.0], _SIGNS)
+        signs *= self._random.random(_SIGNS) < share
+        self._twice = np.concatenate([signs, signs])  # so that a run may begin at each
 
     def __call__(self, array: Array) -> Array:
         """A copy with each floating number moved."""
         if not is_floating(array) or not array.size:
             return array
-        step = self._up * float(ml_dtypes.finfo(array.dtype).eps)
-        signs = np.roll(self._signs, self._random.integers(_SIGNS))[: array.size]
-        factors = np.resize(1 + step * signs, array.shape)
+        first = _SIGNS - self._random.integers(_SIGNS)
+        signs = self._twice[first : first + min(array.size, _SIGNS)]
+        factors = np.resize(1 + self._up * _eps(array.dtype) * signs, array.shape)
         wide = np.float64 if array.dtype != np.float32 else np.float32
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(array.astype(wide) * factors.astype(wide)).astype(array.dtype)

@@ -16,8 +16,8 @@ import tensorflow as tf
 from composite.compiler import op_traits
 from composite.compiler.tvm import table
 from composite.ops import functions
-from composite.reference import evaluate, floats
-from composite.reference.evaluate import Roundings
+from composite.reference import floats
+from composite.reference.evaluate import Evaluator, Roundings
 from composite.reference.tolerance import Reference
 
 Array = np.ndarray[Any, Any]
@@ -69,7 +69,8 @@ class Source:
         self._library = library.function
         floating = [dtype for dtype in body.input_dtypes if dtype.is_floating]
         self._is_double = bool(floating) and all(dtype == tf.float64 for dtype in floating)
-        self._other = functions.in_single(body) if self._is_double else functions.in_double(body)
+        other = functions.in_single(body) if self._is_double else functions.in_double(body)
+        self._evaluator, self._other = Evaluator(body), Evaluator(other)
         self._is_narrow = any(dtype in _NARROW for dtype in floating)
         self._runs = bool(floating)
 
@@ -141,16 +142,16 @@ class Source:
         ]
 
     def _run(self, inputs: Sequence[Array], roundings: Roundings) -> list[Array]:
-        return [y.numpy() for y in evaluate.evaluate(self.body, inputs, roundings)]
+        return [y.numpy() for y in self._evaluator.run(inputs, roundings)]
 
     @functools.cached_property
-    def _single(self) -> functions.Body:
-        return functions.in_dtype(self.body, _NARROW, tf.float32)
+    def _single(self) -> Evaluator:
+        return Evaluator(functions.in_dtype(self.body, _NARROW, tf.float32))
 
     def _run_in_single(self, inputs: Sequence[Array]) -> list[Array]:
         narrow = [dtype.as_numpy_dtype for dtype in _NARROW]
         given = [_in_single(x) if x.dtype in narrow else x for x in inputs]
-        return [y.numpy() for y in evaluate.evaluate(self._single, given)]
+        return [y.numpy() for y in self._single.run(given)]
 
     def _run_other(self, inputs: Sequence[Array]) -> list[Array] | None:
         if not self._runs:
@@ -158,7 +159,7 @@ class Source:
         convert = _in_single if self._is_double else self._in_double
         converted = [convert(x) if floats.is_floating(x) else x for x in inputs]
         try:
-            return [y.numpy() for y in evaluate.evaluate(self._other, converted)]
+            return [y.numpy() for y in self._other.run(converted)]
         except (tf.errors.OpError, TypeError, ValueError):  # an op has no kernel for the dtype
             self._runs = False
             return None
