@@ -46,7 +46,14 @@ class Module:
         functions: the names that are known before TVM's runtime is asked: those of kernels.
     """
 
-    def __init__(self, source: Any, *, sha256: str = "", ir: Any = None) -> None:
+    def __init__(
+        self,
+        source: Any = None,
+        *,
+        lib_path: str | os.PathLike[str] | None = None,
+        sha256: str = "",
+        ir: Any = None,
+    ) -> None:
         """Loads a library, which runs native code: load only what you would run.
 
         Args:
@@ -54,6 +61,7 @@ class Module:
                 C ABI (`__tvm_ffi_<name>`); or a live object of TVM: what tvm.compile returns, a
                 tvm.runtime.Module, a relax.VirtualMachine. What tvm.compile returned is exported
                 into the cache folder, and is then as good as a file; others serve this process.
+            lib_path: the path of a shared library, in place of `source`.
             sha256: what the file has to have.
             ir: the tvm.IRModule that a Relax program was compiled from, for the shapes and dtypes
                 of what its functions return, which its library does not have.
@@ -64,8 +72,15 @@ class Module:
             tf.errors.InvalidArgumentError: it is no library for this machine, or is cut short.
             tf.errors.FailedPreconditionError: it needs a library that is not here. One with parts
                 that are not kernels, such as a Relax program, needs libtvm_runtime.
-            TypeError: `source` is none of these.
+            TypeError: `source` is none of these; or `source` and `lib_path` are both given, or
+                neither.
         """
+        if (source is None) == (lib_path is None):
+            raise TypeError(
+                "Module takes a library: give its path or an object of TVM as the first argument, "
+                "or its path as lib_path, and not both"
+            )
+        source = lib_path if source is None else source
         if isinstance(source, (str, os.PathLike)):
             found: Path | live.Object = Path(source).resolve()  # the runtime follows no links
         else:

@@ -41,6 +41,23 @@ def test_links_and_relative_paths(kernels: tf_op.Module, tmp_path: Path) -> None
     assert tf_op.Module(os.path.relpath(libraries.kernels())).library == kernels.library
 
 
+def test_a_path_may_be_given_by_name(kernels: tf_op.Module) -> None:
+    for path in (libraries.kernels(), str(libraries.kernels())):
+        module = tf_op.Module(lib_path=path)
+        assert module.library == kernels.library and module.path == kernels.path
+        addone = module.func("addone", output_shape=tf.shape(X), output_dtype="float")
+        np.testing.assert_array_equal(addone(X), X + 1)
+    with pytest.raises(tf.errors.NotFoundError, match="cannot open .*none.so"):
+        tf_op.Module(lib_path="none.so")
+
+
+def test_a_module_takes_one_library() -> None:
+    with pytest.raises(TypeError, match="give its path .* as lib_path, and not both"):
+        tf_op.Module(libraries.kernels(), lib_path=libraries.kernels())
+    with pytest.raises(TypeError, match="give its path .* as lib_path, and not both"):
+        tf_op.Module()
+
+
 def test_what_is_no_library_is_refused(kernels: tf_op.Module, tmp_path: Path) -> None:
     with pytest.raises(tf.errors.NotFoundError, match="cannot open .*none.so"):
         tf_op.Module(tmp_path / "none.so")
