@@ -150,9 +150,9 @@ def test_what_is_not_aligned_is_copied_and_counted(shape: tuple[int, ...], offse
 
     function = tf_op.function(tvm_ffi.convert(double))
     x = lent(shape, offset)
-    for call in (function, function, tf.function(function)):  # the second call is a direct one
+    for way in (function, function, tf.function(function)):  # the second call is a direct one
         before = composite.stats()["copies"]
-        same(call(x), 2 * np.arange(np.prod(shape)).reshape(shape))
+        same(way(x), 2 * np.arange(np.prod(shape)).reshape(shape))
         assert composite.stats()["copies"] == before + 1
         assert seen.pop() % 64 == 0
 
@@ -167,8 +167,8 @@ def test_what_is_aligned_is_read_in_place(kernels: tf_op.Module) -> None:
         return [addone(part) for part in [x[1:], *tf.split(x, [3, 7, 90]), *tf.unstack(x[None])]]
 
     before = composite.stats()["copies"]
-    for call in (parts, parts.python_function):
-        same(tf.concat(call(x), 0), np.concatenate([x[1:], x, x]) + 1)
+    for way in (parts, parts.python_function):
+        same(tf.concat(way(x), 0), np.concatenate([x[1:], x, x]) + 1)
     same(addone(np.arange(9, dtype=np.float32)[1:]), np.arange(2, 10))
     assert composite.stats()["copies"] == before
 
