@@ -113,7 +113,7 @@ class Strings:
             items = self._translation.iterated(self._visit(node.args[0]), node.args[0])
             if dialect.name_of(items) == "tensor":
                 self._fail(node.args[0], "for strings in tensors call tf.strings.reduce_join")
-            return self._builder.builtin("join", [self._translation.value(owner, node), items])
+            return self._builder.builtin("join", [items, self._translation.value(owner, node)])
         template = known(owner)
         if not isinstance(template, str):
             self._fail(node.func, "the text whose .format() is called must be written out")

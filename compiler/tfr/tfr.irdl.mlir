@@ -276,7 +276,7 @@ irdl.dialect @tfr {
     %repr = irdl.is "repr"
     %ascii = irdl.is "ascii"
     %format = irdl.is "format"
-    %join = irdl.is "join"  // of a separator and a list
+    %join = irdl.is "join"  // of a list and a separator
     %function = irdl.any_of(%range, %enumerate, %zip, %reversed, %list, %tuple, %float, %int, %round,
                             %abs, %divmod, %is_compatible_with, %pow, %min, %max, %sum,
                             %sum_compensated, %any_of, %all_of, %sorted, %isinstance, %str, %repr,

@@ -7,7 +7,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/emit/builtins.h"
 #include "composite/runtime/value/format.h"
 #include "composite/runtime/value/text_of.h"
 #include "tensorflow/core/platform/errors.h"
@@ -50,13 +49,13 @@ absl::StatusOr<Value> FormatRule(const std::vector<Value>& arguments, Emitter* e
   return Value::String(std::move(made));
 }
 
-absl::StatusOr<Value> JoinRule(const std::vector<Value>& arguments, Emitter* emitter) {
-  const std::string* separator = arguments[0].as_string();
+absl::StatusOr<Value> JoinRule(const std::vector<Value>& arguments, Emitter*) {
+  const Value::List& items = *arguments[0].as_list();
+  const std::string* separator = arguments[1].as_string();
   if (separator == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat(".join() is a method of a str, not of ", Describe(arguments[0])));
+        absl::StrCat(".join() is a method of a str, not of ", Describe(arguments[1])));
   }
-  TF_ASSIGN_OR_RETURN(const Value::List items, Items(arguments[1], emitter));
   std::string joined;
   for (size_t i = 0; i < items.size(); ++i) {
     if (items[i].as_string() == nullptr) {
@@ -76,7 +75,7 @@ const BuiltinRule* FindTextRule(absl::string_view name) {
       {"repr", {&TextRule<&Repr>, 1, 1}},
       {"ascii", {&TextRule<&Ascii>, 1, 1}},
       {"format", {&FormatRule, 2, 2}},
-      {"join", {&JoinRule, 2, 2}},
+      {"join", {&JoinRule, 2, 2, true}},
   });
   auto it = rules->find(name);
   return it == rules->end() ? nullptr : &it->second;

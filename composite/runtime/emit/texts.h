@@ -8,8 +8,8 @@
 
 namespace composite {
 
-// Null for another name. format() takes its value and its specification, join() its separator and
-// its items.
+// Null for another name. format() takes its value and its specification, join() its items and its
+// separator.
 const BuiltinRule* FindTextRule(absl::string_view name);
 
 }  // namespace composite
