@@ -22,6 +22,7 @@ from composite.cli.check import check
 from composite.cli.diverge import diverge
 from composite.cli.explain import explain
 from composite.cli.export import export
+from composite.cli.info import info
 from composite.cli.lint import lint
 from composite.cli.recognize import recognize
 from composite.cli.replay import replay
@@ -103,6 +104,7 @@ for _command in (
     tune,
     merge,
     export,
+    info,
     accelerate,
     bisect,
     recognize,

@@ -143,8 +143,8 @@ class CompositeOp(Dispatchable):
         Where the op is missing, Keras prints all of this, and `needs` is what a reader has to know.
         """
         needs = (
-            f"{self.op_name} is defined by {self.__module__} ({self.place}): import that module, or "
-            "composite.load that library, before the model is loaded"
+            f"{self.op_name} is defined by {self.__module__} ({self.place}): import that module, "
+            "or composite.load that library, before the model is loaded"
         )
         return {
             "digest": self.digest, "module": self.__module__, "place": self.place, "needs": needs

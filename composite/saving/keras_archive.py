@@ -32,19 +32,23 @@ def composites(path: Path) -> dict[str, set[str]]:
     return {name: {op.digest} for name, op in named if op is not None}
 
 
-def missing(path: Path) -> list[contents.Needed]:
-    """The ops that a file names and this process lacks, whoever wrote the file.
-
-    A file of Keras means an op by its name, and so the version that the process has.
-    """
-    ops = {name: config for name, config in _named(path).items() if "digest" in config}
-    return [
+def named_ops(path: Path) -> tuple[contents.Needed, ...]:
+    """The ops that a file names, whoever wrote it, in the versions that it was written with."""
+    return tuple(
         contents.Needed(
             name, str(one["digest"]), str(one.get("module", "")), str(one.get("place", ""))
         )
-        for name, one in sorted(ops.items())
-        if OPS.current(name) is None
-    ]
+        for name, one in sorted(_named(path).items())
+        if "digest" in one
+    )
+
+
+def missing(path: Path) -> list[contents.Needed]:
+    """Those of `named_ops` of whose name this process has no op, in whatever version.
+
+    A file of Keras means an op by its name.
+    """
+    return [one for one in named_ops(path) if OPS.current(one.op) is None]
 
 
 def add(folder: Path, path: Path) -> None:
