@@ -11,6 +11,7 @@ needed.
 from __future__ import annotations
 
 HELD_BY: dict[str, str] = {
+    "tests/compiler/tfr/test_opt.py": "composite/cli/opt.py",
     "tests/composite/saving/test_info.py": "composite/cli/info.py",
     # Text in bodies.
     "tests/compiler/frontend/test_strings.py": (

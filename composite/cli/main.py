@@ -24,6 +24,7 @@ from composite.cli.explain import explain
 from composite.cli.export import export
 from composite.cli.info import info
 from composite.cli.lint import lint
+from composite.cli.opt import opt
 from composite.cli.recognize import recognize
 from composite.cli.replay import replay
 from composite.cli.run import run
@@ -108,6 +109,7 @@ for _command in (
     accelerate,
     bisect,
     recognize,
+    opt,
     replay,
     run,
 ):
