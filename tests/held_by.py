@@ -11,6 +11,7 @@ needed.
 from __future__ import annotations
 
 HELD_BY: dict[str, str] = {
+    "tests/composite/tf_op/test_tvm_device.py": "composite/runtime/foreign/tvm_device",
     "tests/compiler/tfr/test_opt.py": "composite/cli/opt.py",
     "tests/composite/saving/test_info.py": "composite/cli/info.py",
     # Text in bodies.
