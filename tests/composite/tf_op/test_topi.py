@@ -26,7 +26,7 @@ def test_operators_of_topi_are_right_up_to_rounding() -> None:
 
 
 @pytest.mark.parametrize("name", ["log2", "sin", "cos"])
-def test_where_numpy_rounds_otherwise_both_are_neighbours_of_the_result(name: str) -> None:
+def test_where_numpy_rounds_otherwise_both_are_near_the_result(name: str) -> None:
     """TVM calls the C library, NumPy has vector code of its own: some elements differ by a bit."""
     operator = topi_operators.operators()[name]
     op = tf_op.Module(topi_operators.module({name: operator}))[name]
@@ -35,6 +35,6 @@ def test_where_numpy_rounds_otherwise_both_are_neighbours_of_the_result(name: st
         inputs = topi_operators.drawn(operator, seed)
         ours, numpys = np.asarray(op(*inputs)), operator.reference(*inputs)
         differing += int((ours != numpys).sum())
-        for found in (ours, numpys):
-            assert topi_operators.ulps_off(operator, found, inputs).max() < 1
+        assert topi_operators.ulps_off(operator, ours, inputs).max() < 1
+        assert topi_operators.ulps_off(operator, numpys, inputs).max() < 2
     assert differing < 20 * 16
