@@ -51,7 +51,7 @@ def grow(what: str, whole: Any, op: Callable[[Any], Any]) -> Iterator[Row]:
         at_most=100,
         detail=f"{since['expansions']} expansions, {since['kernel_launches']} kernel launches",
     )
-    yield Row(f"{what}: kernels compiled meanwhile", since["compiles"], "", at_most=MOST_KERNELS)
+    yield Row(f"{what}: kernels compiled meanwhile", since["answered"], "", at_most=MOST_KERNELS)
 
 
 def rows() -> Iterator[Row]:

@@ -61,8 +61,8 @@ return y
 OPERANDS = Mistake(
     "C055",
     "An operator that these operands do not support",
-    cause="`@` multiplies two tensors, and `%` takes numbers and tensors.",
-    fix="For numbers, write `*`. To build strings, use an f-string or `+`.",
+    cause="`@` multiplies two tensors, and `%=` takes numbers and tensors.",
+    fix="For numbers, write `*`. To build strings, use an f-string, `%` or `+`.",
     example="""\
 return x @ 2
 """,
@@ -101,10 +101,12 @@ return x[[0, 1]]
 
 FORMATTED = Mistake(
     "C059",
-    "An f-string with a value that is not known yet",
-    cause="A string is a constant of the op. Only the message of a `raise` is formatted later.",
-    fix="Use constants in it, or move it into the `raise`.",
+    "Text of what is not known yet, or in a format that is not supported",
+    cause="Text is made when the op is expanded. Attributes, dims, and the variables of loops over "
+    "them are known then; the values of tensors are not. The template of `%` and of `.format()` is "
+    "written out.",
+    fix="Format what is known. For a tensor, call `tf.strings.format`, which is an op.",
     example="""\
-return x * f"{k}"
+return x * len(f"{x}")
 """,
 )

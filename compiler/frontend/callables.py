@@ -32,7 +32,6 @@ from composite.compiler.tfr.canonicalize import ABSENT
 # Built-in functions that have no meaning in a body, and what to write instead.
 _BUILTIN_ADVICE = {
     "print": "call tf.raw_ops.PrintV2",
-    "str": "write an f-string of constants",
     "map": "write a comprehension, `[f(x) for x in xs]`",
     "filter": "write a comprehension, `[x for x in xs if f(x)]`",
     "iter": "go through it in a `for`",

@@ -24,7 +24,6 @@ from composite.compiler.frontend import (
     comprehensions,
     decisions,
     operators,
-    strings,
     subscripts,
 )
 from composite.compiler.frontend.analysis import capture, flow
@@ -39,6 +38,7 @@ from composite.compiler.frontend.bindings import (
 )
 from composite.compiler.frontend.calls import Calls, Unit
 from composite.compiler.frontend.recovery import UnknownError
+from composite.compiler.frontend.strings import Strings
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.tfr import Fork, NotConstantError, dialect
 
@@ -55,6 +55,7 @@ class Expressions(Visitor):
         self._builder = translation.builder
         self._locals = frozenset(translation.body.scopes.locals)
         self._calls = Calls(translation, self.visit, unit)
+        self._strings = Strings(translation, self.visit)
 
     def visit(self, node: Any) -> Any:
         """Translate a node; the ops that it builds have the node's location."""
@@ -209,6 +210,10 @@ class Expressions(Visitor):
             owners = ("dims", "sequence") if function == "is_compatible_with" else ("dims",)
             if is_value(owner) and dialect.name_of(owner) in owners:
                 return self._builder.builtin(function, [owner, *map(self.value, node.args)])
+        if isinstance(node.func, gast.Attribute) and node.func.attr in ("format", "join"):
+            owner = self.visit(node.func.value)
+            if is_value(owner) or isinstance(known(owner), str):
+                return self._strings.method(node, owner)
         return self._calls.call(node)
 
     def visit_UnaryOp(self, node: Any) -> Any:
@@ -220,8 +225,12 @@ class Expressions(Visitor):
         return self._builder.unary(name, operand)
 
     def visit_BinOp(self, node: Any) -> Any:
-        """An arithmetic or bit operator."""
-        return self.binary(node, self.value(node.left), node.op, self.value(node.right))
+        """An arithmetic or bit operator; `%` of a text that is written out formats it."""
+        left = self.value(node.left)
+        template = known(left)
+        if isinstance(node.op, gast.Mod) and isinstance(template, str):
+            return self._strings.percent(template, node.right)
+        return self.binary(node, left, node.op, self.value(node.right))
 
     def binary(self, node: Any, left: Any, operator: Any, right: Any) -> Any:
         """Apply a binary operator of gast to two values."""
@@ -229,8 +238,8 @@ class Expressions(Visitor):
         types = (dialect.name_of(left), dialect.name_of(right))
         if name == "matmul" and not {"tensor", "any"} >= set(types):
             self.source.fail(node, OPERANDS, "`@` multiplies two tensors")
-        if name == "mod" and isinstance(known(left), str):
-            self.source.fail(node, OPERANDS, "`%` on a string is not supported: write an f-string")
+        if name == "mod" and isinstance(known(left), str):  # of `%=`
+            self.source.fail(node, OPERANDS, "`%=` on a text is not supported: write `s = s % x`")
         return self._builder.binary(name, left, right)
 
     def visit_Compare(self, node: Any) -> Any:
@@ -300,8 +309,8 @@ class Expressions(Visitor):
         return fork.join([(first, second)])[0]
 
     def visit_JoinedStr(self, node: Any) -> Any:
-        """An f-string of constants."""
-        return self._builder.constant(strings.constant(self, node))
+        """An f-string of what is known when the op is expanded."""
+        return self._strings.joined(node)
 
 
 def _identifies(value: object) -> bool:

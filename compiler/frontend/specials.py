@@ -3,8 +3,8 @@
 len(), bool() and isinstance(), and tf.convert_to_tensor, which makes an op's input of what is no
 tensor.
 
-Not for: functions of lists and numbers (python_calls.py), functions that are inlined
-(callables.py), ops (calls.py).
+Not for: functions of lists and numbers (python_calls.py) and of text (strings.py), functions that
+are inlined (callables.py), ops (calls.py).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from composite.compiler.frontend.arguments import Signature, match
 from composite.compiler.frontend.bindings import Translation, known
 from composite.compiler.frontend.kinds import may_be_array
 from composite.compiler.frontend.python_calls import PythonCalls
+from composite.compiler.frontend.strings import Strings
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.tfr import Call, dialect
 
@@ -40,11 +41,14 @@ class Specials:
         self._builder = translation.builder
         self._visit = visit
         self._python = PythonCalls(translation, visit)
+        self._strings = Strings(translation, visit)
 
     def find(self, function: object) -> Callable[[Any], Any] | None:
         """Return the translator of calls of an object; None if it has no special meaning."""
         name = _translators().get(id(function))
-        return self._python.find(function) if name is None else getattr(self, name)
+        if name is not None:
+            return getattr(self, name)
+        return self._strings.find(function) or self._python.find(function)
 
     def _only_argument(self, node: Any, message: str) -> Any:
         if len(node.args) != 1 or node.keywords:

@@ -17,7 +17,7 @@ from typing import Any
 import gast
 
 from composite.compiler.errors.statements import IN_PLACE
-from composite.compiler.frontend import kinds, strings
+from composite.compiler.frontend import kinds, messages
 from composite.compiler.frontend.analysis import flow
 from composite.compiler.frontend.bindings import Instance, OnePass, Translation
 from composite.compiler.frontend.branches import Branches
@@ -137,7 +137,7 @@ class Statements(Visitor):
         return self.stand_ins(["any"])[0]
 
     def _raised(self, node: Any) -> list[Any]:
-        error, pieces = strings.raised(self._expressions, node.exc)
+        error, pieces = messages.raised(self._expressions, node.exc)
         return self._builder.fail(error, pieces, self.exit.types)
 
     def fall_off(self) -> list[Any]:

@@ -15,6 +15,7 @@ from composite.compiler.tfr.bindings import ir
 from composite.compiler.tfr.cursor import Cursor
 
 _GIVE_LISTS = ("range", "enumerate", "zip", "reversed", "list", "tuple", "sorted", "divmod")
+_GIVE_ATTRS = ("isinstance", "is_compatible_with", "str", "repr", "ascii", "format", "join")
 _TAKE_ITEMS = ("min", "max", "sum", "sum_compensated", "any", "all")
 
 # Comparisons whose answer is one bool, whatever their operands are.
@@ -120,7 +121,7 @@ class Builder(Cursor):
         return made
 
     def builtin(self, function: str, arguments: Sequence[Any]) -> Any:
-        """Call a function of Python: one that makes a list, or one of numbers."""
+        """Call a function of Python: one that makes a list or a text, or one of numbers."""
         type_ = self._builtin_type(function, arguments)
         made = self._value(
             "tfr.builtin", self._alike(arguments), type_, function=self._string(function)
@@ -136,7 +137,7 @@ class Builder(Cursor):
     def _builtin_type(self, function: str, arguments: Sequence[Any]) -> str:
         if function in _GIVE_LISTS:
             return "sequence"
-        if function in ("isinstance", "is_compatible_with"):
+        if function in _GIVE_ATTRS:
             return "attr"
         first, *others = arguments
         types = {dialect.name_of(one) for one in others}

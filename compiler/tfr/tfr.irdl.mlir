@@ -272,9 +272,15 @@ irdl.dialect @tfr {
     %all_of = irdl.is "all"
     %sorted = irdl.is "sorted"
     %isinstance = irdl.is "isinstance"
+    %str = irdl.is "str"
+    %repr = irdl.is "repr"
+    %ascii = irdl.is "ascii"
+    %format = irdl.is "format"
+    %join = irdl.is "join"  // of a list and a separator
     %function = irdl.any_of(%range, %enumerate, %zip, %reversed, %list, %tuple, %float, %int, %round,
                             %abs, %divmod, %is_compatible_with, %pow, %min, %max, %sum,
-                            %sum_compensated, %any_of, %all_of, %sorted, %isinstance)
+                            %sum_compensated, %any_of, %all_of, %sorted, %isinstance, %str, %repr,
+                            %ascii, %format, %join)
     %tensor = irdl.base @tfr::@tensor
     %sequence = irdl.base @tfr::@sequence
     %dims = irdl.base @tfr::@dims

@@ -16,7 +16,7 @@ from composite.acceleration.report import AccelerationReport, ModelReport
 from composite.aot.replacing import replaced
 from composite.binding.log import logger
 from composite.kernels import installed
-from composite.saving import contents, region_kernels, saved_model
+from composite.saving import contents, info, region_kernels, saved_model
 from composite.saving.model_loading import load_model
 from composite.trials import drawing
 
@@ -64,7 +64,7 @@ def _put_kernels(reports: Sequence[AccelerationReport], made: Path) -> None:
     kernels = [kernel for name in regions for kernel in installed.of(name)]
     written = [function for one in regions.values() for function in (one.function, *one.runs)]
     digest = region_kernels.write(made, written, kernels)
-    replace(contents.read(made), kernels=digest).write(made)
+    info.write(replace(contents.read(made), kernels=digest), made)
 
 
 def call_of_signature(folder: Path, name: str, call: Call) -> tuple[Callable[..., Any], list[Any]]:

@@ -22,7 +22,9 @@ from composite.cli.check import check
 from composite.cli.diverge import diverge
 from composite.cli.explain import explain
 from composite.cli.export import export
+from composite.cli.info import info
 from composite.cli.lint import lint
+from composite.cli.opt import opt
 from composite.cli.recognize import recognize
 from composite.cli.replay import replay
 from composite.cli.run import run
@@ -103,9 +105,11 @@ for _command in (
     tune,
     merge,
     export,
+    info,
     accelerate,
     bisect,
     recognize,
+    opt,
     replay,
     run,
 ):

@@ -268,6 +268,7 @@ def _compiled(  # noqa: PLR0913 - what is made, of what, and how far
 ) -> Made:
     start = time.perf_counter()
     made = _perform(request, target, choices, stopping, name=name, runtime=runtime)
+    native.call("composite_count_compile")
     logger.info("%s: kernel %s compiled in %.2f s", request.op, name, time.perf_counter() - start)
     return made
 

@@ -138,8 +138,17 @@ class CompositeOp(Dispatchable):
         return f"<composite op {self.op_name}: {self.__name__}{self.schema.signature()}>"
 
     def get_config(self) -> dict[str, Any]:
-        """What a saved Keras model says of the op, beside the name that it is registered by."""
-        return {"digest": self.digest, "module": self.__module__}
+        """What a saved Keras model says of the op, beside the name that it is registered by.
+
+        Where the op is missing, Keras prints all of this, and `needs` is what a reader has to know.
+        """
+        needs = (
+            f"{self.op_name} is defined by {self.__module__} ({self.place}): import that module, "
+            "or composite.load that library, before the model is loaded"
+        )
+        return {
+            "digest": self.digest, "module": self.__module__, "place": self.place, "needs": needs
+        }  # fmt: skip
 
     @classmethod
     def from_config(cls, _config: Mapping[str, Any]) -> CompositeOp:

@@ -1,7 +1,8 @@
 """assets.extra/composite/ of a SavedModel: which ops the model needs, libraries of them, kernels.
 
-TensorFlow's loaders leave `assets.extra` alone. Without this package TensorFlow says of such a
-model only that an op type is not registered; README.txt beside the libraries says what to do.
+TensorFlow's loaders leave `assets.extra` alone.
+
+Not for: the same as text (info.py).
 """
 
 from __future__ import annotations
@@ -22,17 +23,6 @@ from composite.ops.registry import OPS
 FOLDER = Path("assets.extra", "composite")
 _FORMAT = 1
 _NEEDS = "needs.json"
-_README_OF_KERNELS = """\
-The folder region-kernels has machine code that makes this model faster. TensorFlow's own loader
-leaves it alone and runs the same model; composite.load_model (package tf-composite) of Python uses
-it, with native_code=True, and so does composite_load_library of libcomposite_runtime.so.
-"""
-_README = """\
-This model has nodes of ops that are not TensorFlow's own. Load what defines them first, in Python
-by composite.load_model (package tf-composite), which says what is missing, or in C by
-composite_load_library of libcomposite_runtime.so and then TensorFlow's own loader. To run the model
-without them, save it again in the portable form: composite export MODEL -o OUT --ops portable
-"""
 
 
 @dataclass(frozen=True)
@@ -78,9 +68,6 @@ class Contents:
         }
         text = json.dumps(content, indent=1, sort_keys=True) + "\n"
         (folder / _NEEDS).write_text(text, encoding="utf-8")
-        about = [_README] if self.ops else []
-        about += [_README_OF_KERNELS] if self.kernels else []
-        (folder / "README.txt").write_text("\n".join(about), encoding="utf-8")
 
 
 def read(model: Path) -> Contents:

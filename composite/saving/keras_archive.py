@@ -28,13 +28,27 @@ _REGISTERED = "composite>"  # what Keras calls an op, before its name
 
 def composites(path: Path) -> dict[str, set[str]]:
     """The ops that a file names, with their versions in this process, which wrote it."""
-    with zipfile.ZipFile(path) as archive:
-        config = json.loads(archive.read(_CONFIG))
-    found = {}
-    for name in _registered(config):
-        if (op := OPS.current(name)) is not None:
-            found[name] = {op.digest}
-    return found
+    named = ((name, OPS.current(name)) for name in _named(path))
+    return {name: {op.digest} for name, op in named if op is not None}
+
+
+def named_ops(path: Path) -> tuple[contents.Needed, ...]:
+    """The ops that a file names, whoever wrote it, in the versions that it was written with."""
+    return tuple(
+        contents.Needed(
+            name, str(one["digest"]), str(one.get("module", "")), str(one.get("place", ""))
+        )
+        for name, one in sorted(_named(path).items())
+        if "digest" in one
+    )
+
+
+def missing(path: Path) -> list[contents.Needed]:
+    """Those of `named_ops` of whose name this process has no op, in whatever version.
+
+    A file of Keras means an op by its name.
+    """
+    return [one for one in named_ops(path) if OPS.current(one.op) is None]
 
 
 def add(folder: Path, path: Path) -> None:
@@ -91,12 +105,24 @@ def _remove(folder: Path, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _registered(config: Any) -> Iterator[str]:
-    """The names of all that Keras registered for this package."""
+def _named(path: Path) -> dict[str, dict[str, Any]]:
+    """All that a file has of this package, by the name that Keras registered, with its config.
+
+    ValueError for a file that is none of Keras'.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            config = json.loads(archive.read(_CONFIG))
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise ValueError(f"{path} is no file of Keras, or is damaged ({error})") from error
+    return dict(_registered(config))
+
+
+def _registered(config: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(config, dict):
-        name = config.get("registered_name")
+        name, own = config.get("registered_name"), config.get("config")
         if isinstance(name, str) and name.startswith(_REGISTERED):
-            yield name.removeprefix(_REGISTERED)
+            yield name.removeprefix(_REGISTERED), own if isinstance(own, dict) else {}
         for value in config.values():
             yield from _registered(value)
     elif isinstance(config, list):

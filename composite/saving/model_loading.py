@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def load_model(
         )  # imports Keras: ops that come after are named to it
         folder = keras_archive.extracted(model, native_code=native_code)
         _require(model, folder, native_code=native_code)
+        _require_all(model, keras_archive.missing(model))
         return load_keras(model)
     require(model, native_code=native_code)
     return tf.saved_model.load(str(model), tags=tags, options=options)
@@ -80,16 +82,20 @@ def _require(model: Path, folder: Path, *, native_code: bool) -> None:
         _load_libraries(folder, needs)
         saved_models.load(folder, called)
         missing = _missing(needs)
-    if missing:
-        raise ImportError(
-            f"{model} needs {_names(missing)}: import the module, or composite.load the library, "
-            "that defines them; or save the model where they are known, with ops='portable'"
-        )
+    _require_all(model, missing)
     if needs.kernels:
         region_kernels.load(folder, needs.kernels, native_code=native_code)
         if not native_code:
             logger.info("%s has kernels inside, which native_code=True would use", model)
             worker.start_for_regions()  # they are made anew
+
+
+def _require_all(model: Path, missing: Sequence[contents.Needed]) -> None:
+    if missing:
+        raise ImportError(
+            f"{model} needs {_names(missing)}: import the module, or composite.load the library, "
+            "that defines them; or save the model where they are known, with ops='portable'"
+        )
 
 
 def _load_libraries(model: Path, needs: contents.Contents) -> None:
@@ -107,5 +113,5 @@ def _missing(needs: contents.Contents) -> list[contents.Needed]:
     return [one for one in needs.ops if not OPS.has_version(one.digest)]
 
 
-def _names(ops: list[contents.Needed]) -> str:
+def _names(ops: Sequence[contents.Needed]) -> str:
     return ", ".join(f"{one.op} (of {one.module}, {one.place})" for one in ops)

@@ -15,7 +15,8 @@ from composite.aot.loading import LoadedOp
 from composite.aot.replacing import replaced
 from composite.ops import function_op
 from composite.ops.registry import OPS
-from composite.saving import contents, graph_protos, keras_archive, saved_model
+from composite.saving import contents, graph_protos, info, keras_archive, saved_model
+from composite.tf_op import saved_models as tvm_libraries
 
 Form = Literal["nodes", "inside", "portable"]
 
@@ -77,13 +78,12 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
             saved_model.change(saved, folder, graph_protos.updated)
         found = saved_model.composites(saved)
         needed = _needed(found)
-        if ops == "portable":
-            if found:
-                saved_model.change(saved, folder, graph_protos.to_portable)
-            return
         inside = _libraries(needed, libraries) if ops == "inside" else []
-        if needed:
-            contents.Contents(needed, contents.copied(inside, folder)).write(folder)
+        if ops == "portable" and found:
+            saved_model.change(saved, folder, graph_protos.to_portable)
+            needed = ()
+        if needed or tvm_libraries.called(saved):
+            info.write(contents.Contents(needed, contents.copied(inside, folder)), folder)
 
 
 def _save_keras(
@@ -101,7 +101,7 @@ def _save_keras(
         needed = _needed(keras_archive.composites(file))
         inside = _libraries(needed, libraries) if ops == "inside" else []
         if needed:
-            contents.Contents(needed, contents.copied(inside, folder)).write(folder)
+            info.write(contents.Contents(needed, contents.copied(inside, folder)), folder)
             keras_archive.add(folder, file)
         os.replace(file, path)
 
@@ -111,7 +111,7 @@ def note_needs(folder: Path) -> None:
     needed = _needed(saved_model.composites(saved_model.read(folder)))
     libraries = contents.read(folder).libraries
     if needed or libraries:
-        contents.Contents(needed, libraries).write(folder)
+        info.write(contents.Contents(needed, libraries), folder)
 
 
 def _write(model: Any, folder: Path, signatures: Any, options: Any) -> None:

@@ -16,7 +16,6 @@ from composite.binding.records import attr_value
 from composite.ops import call, call_arguments, compiled_call, direct, recorded
 from composite.tf_op.output_shapes import Outputs, Shapes
 
-_DEVICES = ("CPU", "GPU")
 _OPS = {
     ("CPU", False): "CompositeTvmCall",
     ("CPU", True): "CompositeStatefulTvmCall",
@@ -31,6 +30,11 @@ _XLA, _CUSTOM_CALL = "_composite_xla", "custom_call"
 
 # By the attribute `function`, so that a node of a model that was loaded finds its gradient.
 _GRADIENTS: dict[str, Callable[..., Any]] = {}
+
+
+def tvm_device(device: str) -> str:
+    """The attribute `tvm_device` for a device: "" for those that TensorFlow has itself."""
+    return "" if device in ("CPU", "GPU") else device
 
 
 def split(function: bytes) -> tuple[str, str]:
@@ -57,20 +61,19 @@ class TvmFunction:
         device: str = "CPU",
         xla: str | None = None,
     ) -> None:
-        if device not in _DEVICES:
-            raise ValueError(f"device={device!r}: functions run on {' and '.join(_DEVICES)}")
         if xla not in (None, _CUSTOM_CALL):
             raise ValueError(f"xla={xla!r}: None, or {_CUSTOM_CALL!r}")
         if xla is not None and device != "CPU":
             raise ValueError(f"xla={xla!r}: code of XLA calls functions on the CPU alone")
-        if device == "GPU" and outputs.returns:
+        if device != "CPU" and outputs.returns:
             raise ValueError(
-                f"{name} returns its outputs: on a GPU only functions run that are passed them"
+                f"{name} returns its outputs: on {device} only functions run that are passed them"
             )
         self.library, self.name = library, name
         self._stamps = {} if xla is None else {_XLA: attr_value(xla)}
         self._outputs = outputs
-        self._op_name = _OPS[device, stateful]
+        self._op_name = _OPS["GPU" if device == "GPU" else "CPU", stateful]
+        self._tvm_device = tvm_device(device)
         self._shapes_apart = device == "GPU"  # they lie in the host's memory
         self._single = outputs.single
         fixed = outputs.fixed()
@@ -89,7 +92,8 @@ class TvmFunction:
         return lambda function, inputs, name: made(function, inputs, (), name=name)
 
     def _attrs(self, shapes: Shapes) -> dict[str, Any]:
-        return {"function": f"{self.library}:{self.name}", **self._outputs.attrs(shapes)}
+        device = {"tvm_device": self._tvm_device} if self._tvm_device else {}
+        return {"function": f"{self.library}:{self.name}", **self._outputs.attrs(shapes), **device}
 
     def stamps(self) -> dict[str, Any]:
         """The attributes of nodes beside the op's own, for the compiled call."""

@@ -18,7 +18,7 @@ from composite.binding.records import NodeDef, record
 from composite.kernels import signatures
 from composite.kernels.signatures import Parameter
 from composite.tf_op import declared, live
-from composite.tf_op.function import TvmFunction
+from composite.tf_op.function import TvmFunction, tvm_device
 from composite.tf_op.output_shapes import Outputs
 
 _LIBRARIES = {
@@ -46,7 +46,14 @@ class Module:
         functions: the names that are known before TVM's runtime is asked: those of kernels.
     """
 
-    def __init__(self, source: Any, *, sha256: str = "", ir: Any = None) -> None:
+    def __init__(
+        self,
+        source: Any = None,
+        *,
+        lib_path: str | os.PathLike[str] | None = None,
+        sha256: str = "",
+        ir: Any = None,
+    ) -> None:
         """Loads a library, which runs native code: load only what you would run.
 
         Args:
@@ -54,6 +61,7 @@ class Module:
                 C ABI (`__tvm_ffi_<name>`); or a live object of TVM: what tvm.compile returns, a
                 tvm.runtime.Module, a relax.VirtualMachine. What tvm.compile returned is exported
                 into the cache folder, and is then as good as a file; others serve this process.
+            lib_path: the path of a shared library, in place of `source`.
             sha256: what the file has to have.
             ir: the tvm.IRModule that a Relax program was compiled from, for the shapes and dtypes
                 of what its functions return, which its library does not have.
@@ -64,8 +72,15 @@ class Module:
             tf.errors.InvalidArgumentError: it is no library for this machine, or is cut short.
             tf.errors.FailedPreconditionError: it needs a library that is not here. One with parts
                 that are not kernels, such as a Relax program, needs libtvm_runtime.
-            TypeError: `source` is none of these.
+            TypeError: `source` is none of these; or `source` and `lib_path` are both given, or
+                neither.
         """
+        if (source is None) == (lib_path is None):
+            raise TypeError(
+                "Module takes a library: give its path or an object of TVM as the first argument, "
+                "or its path as lib_path, and not both"
+            )
+        source = lib_path if source is None else source
         if isinstance(source, (str, os.PathLike)):
             found: Path | live.Object = Path(source).resolve()  # the runtime follows no links
         else:
@@ -119,17 +134,20 @@ class Module:
                 them, nor runs one while it makes a graph.
             device: "GPU" for a function that runs on NVIDIA's GPUs. It is passed tensors there and
                 gives its work to TensorFlow's stream, which is TVM's stream for the call. Its nodes
-                run on GPUs alone.
+                run on GPUs alone. A device that TVM has and TensorFlow has not, by TVM's name and
+                a number, "ext_dev:0": its nodes run on the CPU, and each call copies the inputs
+                there and the outputs back. What registers the device has to be loaded before.
             xla: "custom_call" has code that XLA compiles for the CPU (`jit_compile=True`) call the
                 function, with shapes that are known while it compiles. None: compiling is an error.
 
         Raises:
             tf.errors.NotFoundError: there is no function of that name.
+            tf.errors.FailedPreconditionError: TVM has no such device in this process.
+            tf.errors.InvalidArgumentError: `device` is no name of one.
             ValueError: `output_shape` is none; or it is not given, and a size of an output follows
                 from no input; or the function has no such outputs.
         """
-        request = record(library=self.library, function=name)
-        answer = NodeDef.FromString(native.call("composite_find_foreign_function", request))
+        answer = _find_function(self.library, name, device)
         if returns is None:
             returns = answer.attr["returns"].b
         if not returns:
@@ -231,12 +249,19 @@ def function(  # noqa: PLR0913 - as Module.func
     library = answer.attr["library"].s.decode()
     outputs = Outputs.of(output_shape, output_dtype, returns=returns)
     name = "a function of this process"
+    _find_function(library, name, device)
     return TvmFunction(library, name, outputs, stateful=stateful, device=device, xla=xla)
 
 
 def _unsaid(outputs: int) -> Any:
     """The dtypes of so many outputs of which nobody says anything."""
     return "float32" if outputs == 1 else ["float32"] * outputs
+
+
+def _find_function(library: str, name: str, device: str) -> NodeDef:
+    """What the runtime says of a function; raises where it or its device is missing."""
+    request = record(library=library, function=name, device=tvm_device(device), **_tvm_libraries())
+    return NodeDef.FromString(native.call("composite_find_foreign_function", request))
 
 
 def _load_object(source: live.Object) -> NodeDef:

@@ -26,8 +26,21 @@ def missing(model: Path) -> list[str]:
     content = (model / "saved_model.pb").read_bytes()
     if _OPS not in content:  # a large model is not parsed for nothing
         return []
-    wanted = dict.fromkeys(_libraries(SavedModel.FromString(content)))
+    wanted = called(SavedModel.FromString(content))
     return [library for library in wanted if not is_loaded(library)]
+
+
+def called(model: SavedModel) -> dict[str, tuple[str, ...]]:
+    """The functions that the nodes of a saved model call, by the library."""
+    found: dict[str, dict[str, None]] = {}
+    for library, name in _functions(model):
+        found.setdefault(library, {})[name] = None
+    return {library: tuple(names) for library, names in found.items()}
+
+
+def inside(root: Path) -> dict[str, Path]:
+    """The assets of a saved model, by their SHA-256."""
+    return {_sha256(path): path for path in sorted((root / "assets").glob("*")) if path.is_file()}
 
 
 def load(root: Path, wanted: Collection[str]) -> None:
@@ -40,7 +53,7 @@ def load(root: Path, wanted: Collection[str]) -> None:
             then.
         tf.errors.OpError: as `Module`.
     """
-    files = {_sha256(path): path for path in sorted((root / "assets").glob("*")) if path.is_file()}
+    files = inside(root)
     absent = [library for library in wanted if library not in files]
     if absent:
         raise FileNotFoundError(
@@ -52,7 +65,7 @@ def load(root: Path, wanted: Collection[str]) -> None:
         Module(files[library], sha256=library)
 
 
-def _libraries(model: SavedModel) -> Iterator[str]:
+def _functions(model: SavedModel) -> Iterator[tuple[str, str]]:
     for meta_graph in model.meta_graphs:
         graph = meta_graph.graph_def
         yield from _named(graph.node)
@@ -60,10 +73,10 @@ def _libraries(model: SavedModel) -> Iterator[str]:
             yield from _named(function.node_def)
 
 
-def _named(nodes: Any) -> Iterator[str]:
+def _named(nodes: Any) -> Iterator[tuple[str, str]]:
     for node in nodes:
         if node.op in OPS:
-            yield split(node.attr["function"].s)[0]
+            yield split(node.attr["function"].s)
 
 
 def _sha256(path: Path) -> str:

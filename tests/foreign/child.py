@@ -108,7 +108,7 @@ def main(asked: dict[str, Any]) -> None:
             counts = {
                 "tests": log.tests if number == 1 else 0,
                 "regions": since["regions"],
-                "compiled": since["compiles"],
+                "compiled": since["answered"],
                 "launches": since["kernel_launches"],
                 "with_kernels": log.with_kernels,
             }

@@ -46,7 +46,7 @@ def run(seed: int, counts: Counts, *, with_kernels: bool) -> None:
             composite.wait()
     counted = composite.stats() - before
     counts.regions += counted["regions"]
-    counts.kernels += counted["compiles"]
+    counts.kernels += counted["answered"]
     counts.launches += counted["kernel_launches"]
 
 

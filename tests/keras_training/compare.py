@@ -46,7 +46,7 @@ class Counts:
             self._fail(name, f"{type(error).__name__}: {str(error)[:2000]}")
         counted = composite.stats() - before
         self.regions += counted["regions"]
-        self.kernels += counted["compiles"]
+        self.kernels += counted["answered"]
         self.launches += counted["kernel_launches"]
         if counted["invalid_graphs"]:
             self._fail(name, f"{counted['invalid_graphs']} graphs would not be valid")

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "composite/runtime/api/c_api_reply.h"
 #include "composite/runtime/foreign/library.h"
+#include "composite/runtime/foreign/tvm_device.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -42,6 +43,8 @@ absl::StatusOr<NodeDef> LoadObject(const NodeDef& node) {
 absl::StatusOr<NodeDef> FindFunction(const NodeDef& node) {
   TF_ASSIGN_OR_RETURN(auto library, FindForeignLibrary(Attr(node, "library").s()));
   TF_ASSIGN_OR_RETURN(ForeignLibrary::Found found, library->Find(Attr(node, "function").s()));
+  const std::string& device = Attr(node, "device").s();
+  if (!device.empty()) TF_RETURN_IF_ERROR(FindTvmDevice(device, LibrariesOf(node)).status());
   NodeDef answer;
   (*answer.mutable_attr())["returns"].set_b(found.returns);
   return answer;

@@ -19,7 +19,8 @@ COMPOSITE_EXPORT int composite_load_foreign_library(const char* request, size_t 
  * as above. */
 COMPOSITE_EXPORT int composite_load_foreign_object(const char* request, size_t size,
                                                    composite_buffer* reply);
-/* NodeDef attrs library, function (s) -> NodeDef attr returns (b). NOT_FOUND: no such function. */
+/* NodeDef attrs library, function (s); device (s), a device of TVM's that has to be here, "" for
+ * none; ffi, runtime (s) -> NodeDef attr returns (b). NOT_FOUND: no such function. */
 COMPOSITE_EXPORT int composite_find_foreign_function(const char* request, size_t size,
                                                      composite_buffer* reply);
 

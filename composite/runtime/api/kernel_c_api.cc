@@ -238,6 +238,13 @@ int composite_load_kernels(const char* request, size_t size, composite_buffer* r
   });
 }
 
+int composite_count_compile(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef&) -> absl::StatusOr<NodeDef> {
+    composite::Count(composite::GlobalStats().compiles);
+    return NodeDef();
+  });
+}
+
 int composite_pending(const char* request, size_t size, composite_buffer* reply) {
   return Serve(request, size, reply, [](const NodeDef&) -> absl::StatusOr<NodeDef> {
     NodeDef answer;

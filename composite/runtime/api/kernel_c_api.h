@@ -37,6 +37,10 @@ COMPOSITE_EXPORT int composite_next_request(const char* request, size_t size,
  * function's name leave the node outside from now on -> empty. */
 COMPOSITE_EXPORT int composite_finish(const char* request, size_t size, composite_buffer* reply);
 
+/* Counts a kernel that was compiled for this process -> empty. */
+COMPOSITE_EXPORT int composite_count_compile(const char* request, size_t size,
+                                             composite_buffer* reply);
+
 /* empty -> GraphDef with a node for each region that nodes were refused in: op RefusedNodes, name =
  * the region's function, attr nodes: list(s). */
 COMPOSITE_EXPORT int composite_refused_nodes(const char* request, size_t size,

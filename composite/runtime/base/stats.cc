@@ -21,6 +21,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"team_launches", &s.team_launches},
           {"short_teams", &s.short_teams},
           {"requests", &s.requests},
+          {"answered", &s.answered},
           {"compiles", &s.compiles},
           {"installed", &s.installed},
           {"rejected", &s.rejected},

@@ -25,7 +25,8 @@ struct Stats {
   Counter team_launches{0};        // of these, loops for which a team was gathered
   Counter short_teams{0};          // of these, loops that ran on fewer threads than the pool has
   Counter requests{0};             // kernels that were asked of the just-in-time worker
-  Counter compiles{0};             // requests that the worker answered with a kernel
+  Counter answered{0};             // requests that the worker answered with a kernel
+  Counter compiles{0};             // kernels that were compiled: none that a cache had
   Counter installed{0};            // kernel records taken in
   Counter rejected{0};             // kernel records refused: damaged, missing, of another machine
   Counter evicted{0};          // groups of kernels let go: no node had their attributes any more

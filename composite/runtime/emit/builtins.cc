@@ -11,6 +11,7 @@
 #include "composite/runtime/base/text.h"
 #include "composite/runtime/emit/numbers.h"
 #include "composite/runtime/emit/operators.h"
+#include "composite/runtime/emit/texts.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -199,7 +200,9 @@ const BuiltinRule* Find(absl::string_view name) {
       {"is_compatible_with", {&IsCompatible, 2, 2}},
   });
   auto it = rules->find(name);
-  return it == rules->end() ? FindNumberRule(name) : &it->second;
+  if (it != rules->end()) return &it->second;
+  const BuiltinRule* of_numbers = FindNumberRule(name);
+  return of_numbers != nullptr ? of_numbers : FindTextRule(name);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The functions of Python that a program calls: those that make lists, range(), enumerate(), zip(),
-// reversed(), list(), tuple(); and those of numbers.h.
+// reversed(), list(), tuple(); and those of numbers.h and texts.h.
 #ifndef COMPOSITE_RUNTIME_EMIT_BUILTINS_H_
 #define COMPOSITE_RUNTIME_EMIT_BUILTINS_H_
 

@@ -11,6 +11,7 @@
 #include "composite/runtime/cuda/driver.h"
 #include "composite/runtime/foreign/dlpack.h"
 #include "composite/runtime/foreign/library.h"
+#include "composite/runtime/foreign/tvm_device.h"
 #include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/run/gpu_device.h"
 #include "composite/runtime/run/kernel_host.h"
@@ -65,6 +66,16 @@ TvmCallOp::TvmCallOp(OpKernelConstruction* context) : OpKernel(context) {
   name_ = names.second;
   on_gpu_ = context->device_type() == tensorflow::DEVICE_GPU;
   OP_REQUIRES_OK(context, Named(rules_.Read(attrs)));
+  const tensorflow::AttrValue* const device = attrs.Find(kTvmDeviceAttr);
+  if (device != nullptr && !device->s().empty()) {
+    auto found = FindTvmDevice(device->s(), tvm_ffi::ByName());
+    OP_REQUIRES_OK(context, Named(found.status()));
+    OP_REQUIRES(context, !rules_.returns,
+                Named(absl::InvalidArgumentError(
+                    absl::StrCat("it returns its outputs, and on ", device->s(),
+                                 " only functions run that are passed them"))));
+    tvm_device_ = *found;
+  }
   OP_REQUIRES_OK(context, Named(CheckDtypes("input", context->input_types(), rules_.inputs)));
   OP_REQUIRES_OK(context,
                  Named(CheckDtypes("output", context->output_types(), context->num_outputs())));
@@ -82,7 +93,9 @@ TvmCallOp::TvmCallOp(OpKernelConstruction* context) : OpKernel(context) {
 void TvmCallOp::Compute(OpKernelContext* context) {
   std::vector<Tensor> copies;
   Inputs inputs;
-  OP_REQUIRES_OK(context, AlignedInputs(context, &copies, &inputs));
+  if (!tvm_device_.has_value()) {
+    OP_REQUIRES_OK(context, AlignedInputs(context, &copies, &inputs));
+  }
   OP_REQUIRES_OK(context, rules_.returns ? Make(context, inputs) : Fill(context, inputs));
 }
 
@@ -143,8 +156,19 @@ absl::Status TvmCallOp::Fill(OpKernelContext* context, const Inputs& inputs) {
     outputs.push_back(output);
   }
   if (on_gpu_) return FillOnGpu(context, inputs, outputs);
+  if (tvm_device_.has_value()) return FillThere(context, outputs);
   KernelHost host(context);
   return function_->Fill(host.host(), inputs, outputs);
+}
+
+absl::Status TvmCallOp::FillThere(OpKernelContext* context, const Outputs& outputs) const {
+  Inputs inputs;
+  for (int i = 0; i < rules_.inputs; ++i) inputs.push_back(&context->input(i));
+  auto tensors = DeviceTensors::Of(*tvm_device_, inputs, outputs);
+  TF_RETURN_IF_ERROR(Named(tensors.status()));
+  KernelHost host(context);
+  TF_RETURN_IF_ERROR(function_->Run(host.host(), tensors->all()));
+  return Named(tensors->CopyBack(outputs));
 }
 
 absl::Status TvmCallOp::FillOnGpu(OpKernelContext* context, const Inputs& inputs,

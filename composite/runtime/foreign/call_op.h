@@ -3,6 +3,7 @@
 #define COMPOSITE_RUNTIME_FOREIGN_CALL_OP_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,13 @@ class TvmCallOp : public tensorflow::OpKernel {
   // What the function launches is the next work of TensorFlow's stream; nobody waits for it.
   absl::Status FillOnGpu(tensorflow::OpKernelContext* context, const Inputs& inputs,
                          const Outputs& outputs) const;
+  // On a device of TVM's, with copies of the tensors.
+  absl::Status FillThere(tensorflow::OpKernelContext* context, const Outputs& outputs) const;
   absl::Status Make(tensorflow::OpKernelContext* context, const Inputs& inputs);
 
   std::string name_;
   bool on_gpu_ = false;
+  std::optional<tvm_abi::Device> tvm_device_;
   ShapeRules rules_;
   std::vector<tensorflow::TensorShape> stated_;  // of the outputs whose shape is stated
   std::shared_ptr<const ForeignFunction> function_;

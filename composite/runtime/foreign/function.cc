@@ -58,6 +58,18 @@ absl::Status KernelFunction::Fill(const tvm_abi::Host& host, const Inputs& input
     for (int d = 0; d < tensor->dims(); ++d) dims.push_back(tensor->dim_size(d));
     tensors.push_back(DescribeTensor(*tensor, own));
   }
+  return Call(host, absl::MakeSpan(tensors));
+}
+
+absl::Status KernelFunction::Run(const tvm_abi::Host& host,
+                                 absl::Span<const tvm_abi::Any> tensors) const {
+  absl::InlinedVector<tvm_abi::Tensor, 8> described;
+  for (const tvm_abi::Any& tensor : tensors) described.push_back(tvm_ffi::TensorOf(tensor));
+  return Call(host, absl::MakeSpan(described));
+}
+
+absl::Status KernelFunction::Call(const tvm_abi::Host& host,
+                                  absl::Span<tvm_abi::Tensor> tensors) const {
   tvm_abi::Error error;
   if (tvm_abi::Call(function_, host, tensors.data(), static_cast<int>(tensors.size()), &error)) {
     return absl::OkStatus();
@@ -87,9 +99,19 @@ absl::StatusOr<tvm_ffi::Value> ObjectFunction::Call(const Inputs& inputs, const 
     arguments.push_back(value.any());
     values.push_back(std::move(value));
   }
+  return Call(arguments);
+}
+
+absl::StatusOr<tvm_ffi::Value> ObjectFunction::Call(
+    absl::Span<const tvm_abi::Any> arguments) const {
   if (serial_ == nullptr) return tvm_ffi::Call(name_, function_, arguments);
   std::lock_guard<std::recursive_mutex> lock(*serial_);
   return tvm_ffi::Call(name_, function_, arguments);
+}
+
+absl::Status ObjectFunction::Run(const tvm_abi::Host&,
+                                 absl::Span<const tvm_abi::Any> tensors) const {
+  return Call(tensors).status();
 }
 
 absl::Status ObjectFunction::Fill(const tvm_abi::Host&, const Inputs& inputs,

@@ -42,6 +42,11 @@ class ForeignFunction {
   virtual absl::Status FillOn(const DeviceStream& stream, const Inputs& inputs,
                               const Outputs& outputs) const = 0;
 
+  // Passes tensors of TVM's that lie on a device which TensorFlow does not know: the inputs, and
+  // then the outputs.
+  virtual absl::Status Run(const tvm_abi::Host& host,
+                           absl::Span<const tvm_abi::Any> tensors) const = 0;
+
   // Passes the inputs; the function makes the outputs, of these dtypes. They are copied from what
   // it returns, which it may go on using.
   virtual absl::StatusOr<std::vector<tensorflow::Tensor>> Make(
@@ -61,11 +66,15 @@ class KernelFunction : public ForeignFunction {
                     const Outputs& outputs) const override;
   absl::Status FillOn(const DeviceStream& stream, const Inputs& inputs,
                       const Outputs& outputs) const override;
+  absl::Status Run(const tvm_abi::Host& host,
+                   absl::Span<const tvm_abi::Any> tensors) const override;
   absl::StatusOr<std::vector<tensorflow::Tensor>> Make(
       const Inputs& inputs, absl::Span<const tensorflow::DataType> dtypes) const override;
   bool may_keep_tensors() const override { return false; }
 
  private:
+  absl::Status Call(const tvm_abi::Host& host, absl::Span<tvm_abi::Tensor> tensors) const;
+
   const std::string name_;
   const tvm_abi::Function function_;
 };
@@ -83,6 +92,8 @@ class ObjectFunction : public ForeignFunction {
                     const Outputs& outputs) const override;
   absl::Status FillOn(const DeviceStream& stream, const Inputs& inputs,
                       const Outputs& outputs) const override;
+  absl::Status Run(const tvm_abi::Host& host,
+                   absl::Span<const tvm_abi::Any> tensors) const override;
   absl::StatusOr<std::vector<tensorflow::Tensor>> Make(
       const Inputs& inputs, absl::Span<const tensorflow::DataType> dtypes) const override;
   bool may_keep_tensors() const override { return true; }
@@ -90,6 +101,7 @@ class ObjectFunction : public ForeignFunction {
  private:
   absl::StatusOr<tvm_ffi::Value> Call(const Inputs& inputs, const Outputs& outputs,
                                       tvm_abi::Device device) const;
+  absl::StatusOr<tvm_ffi::Value> Call(absl::Span<const tvm_abi::Any> arguments) const;
 
   const std::string name_;
   const tvm_ffi::Value function_;

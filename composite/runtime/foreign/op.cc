@@ -32,6 +32,8 @@ returns: The function returns its outputs; otherwise they are passed to it, to b
 shape_of: For each output the input whose shape it has; -1: shapes has it; -2: the next of the
 shapes among the inputs. If empty: -1 where there are shapes or the outputs are returned, or 0.
 shapes: For each output its shape. If empty: none is stated.
+tvm_device: The device that the function runs on, by TVM's name and a number ("ext_dev:0"); its
+tensors are copied there and back. If empty: the CPU.
 )doc";
 
 #define COMPOSITE_TVM_CALL(name)        \
@@ -42,6 +44,7 @@ shapes: For each output its shape. If empty: none is stated.
       .Attr("returns: bool = false")    \
       .Attr("shape_of: list(int) = []") \
       .Attr("shapes: list(shape) = []") \
+      .Attr("tvm_device: string = ''")  \
       .Attr("Tin: list(type) >= 0")     \
       .Attr("Tout: list(type) >= 0")    \
       .SetShapeFn(InferShapesOfNode)    \

@@ -21,6 +21,9 @@ constexpr int kGiven = -2;   // by the next of the last inputs, which are not pa
 // How many shapes are among the inputs of an op for GPUs, whose shapes lie in the host's memory.
 constexpr char kGivenAttr[] = "N";
 
+// The device of TVM's that a function runs on; "" for the CPU.
+constexpr char kTvmDeviceAttr[] = "tvm_device";
+
 struct ShapeRules {
   bool returns = false;
   std::vector<int> shape_of;

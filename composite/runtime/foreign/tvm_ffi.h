@@ -25,6 +25,9 @@ namespace tvm_ffi {
 // TVMFFITypeIndex, beyond tvm_abi's.
 enum TypeIndex : int32_t {
   kInt = 1,
+  kPointer = 4,
+  kDataType = 5,
+  kDevice = 6,
   kRawString = 8,
   kSmallString = 11,
   kFirstObject = 64,
@@ -42,6 +45,11 @@ struct Libraries {
   std::string runtime;  // libtvm_runtime.so
   std::string cuda;     // libtvm_runtime_cuda.so, which needs CUDA's libcudart and libcuda
 };
+
+// As the linker finds them.
+inline Libraries ByName() {
+  return {"libtvm_ffi.so", "libtvm_runtime.so", "libtvm_runtime_cuda.so"};
+}
 
 // Maps libtvm_ffi, and `with_runtime` libtvm_runtime too, for the life of the process.
 // FailedPrecondition where they are not to be had, or are of another version.

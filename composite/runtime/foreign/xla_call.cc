@@ -93,8 +93,11 @@ absl::StatusOr<Tensor> TensorFor(const ffi::AnyBuffer& buffer, bool may_keep) {
   return tensor;
 }
 
-void Copy(const void* from, void* to, size_t bytes) {
-  if (from != to && bytes != 0) std::memcpy(to, from, bytes);
+// Whether there was anything to copy.
+bool Copy(const void* from, void* to, size_t bytes) {
+  if (from == to || bytes == 0) return false;
+  std::memcpy(to, from, bytes);
+  return true;
 }
 
 absl::Status Run(ffi::ThreadPool threads, ffi::RemainingArgs args, ffi::RemainingRets rets,
@@ -112,8 +115,9 @@ absl::Status Run(ffi::ThreadPool threads, ffi::RemainingArgs args, ffi::Remainin
   for (size_t i = 0; i < args.size(); ++i) {
     const ffi::AnyBuffer buffer = *args.get<ffi::AnyBuffer>(i);
     TF_ASSIGN_OR_RETURN(Tensor tensor, TensorFor(buffer, may_keep));
-    if (tensor.data() != buffer.untyped_data() && !may_keep) Count(GlobalStats().copies);
-    Copy(buffer.untyped_data(), tensor.data(), tensor.TotalBytes());
+    if (Copy(buffer.untyped_data(), tensor.data(), tensor.TotalBytes())) {
+      Count(GlobalStats().copies);
+    }
     in.push_back(std::move(tensor));
     inputs.push_back(&in.back());
   }

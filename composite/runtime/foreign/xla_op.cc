@@ -52,6 +52,8 @@ class ForeignXlaOp : public tensorflow::XlaOpKernel {
     const tensorflow::AttrSlice attrs(context->def());
     const tensorflow::AttrValue* stamp = attrs.Find(kXlaAttr);
     custom_call_ = stamp != nullptr && stamp->s() == kCustomCall;
+    const tensorflow::AttrValue* device = attrs.Find(kTvmDeviceAttr);
+    if (device != nullptr) tvm_device_ = device->s();
     const size_t colon = function_.find(':');
     library_ = function_.substr(0, colon);
     name_ = function_.substr(colon == std::string::npos ? 0 : colon + 1);
@@ -81,6 +83,10 @@ class ForeignXlaOp : public tensorflow::XlaOpKernel {
           " is a function of a library (composite.tf_op), which XLA cannot compile: call it "
           "outside of the function with jit_compile=True, compile without XLA, or make it with "
           "xla=\"custom_call\", by which code for the CPU calls it"));
+    }
+    if (!tvm_device_.empty()) {
+      return Named(absl::UnimplementedError(
+          absl::StrCat("code of XLA calls functions on the CPU alone, not on ", tvm_device_)));
     }
     if (context->compiler()->options().device_type != tensorflow::DEVICE_CPU_XLA_JIT) {
       return absl::UnimplementedError(absl::StrCat(
@@ -142,7 +148,7 @@ class ForeignXlaOp : public tensorflow::XlaOpKernel {
         "rule on the shapes of the inputs")));
   }
 
-  std::string function_, library_, name_;
+  std::string function_, library_, name_, tvm_device_;
   bool custom_call_ = false;
   bool has_effects_ = false;
   ShapeRules rules_;

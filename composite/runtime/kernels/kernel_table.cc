@@ -304,7 +304,7 @@ absl::Status KernelTable::Finish(const std::string& ticket, const std::string& s
   if (sizes.empty() || !AskForSizes(request, sizes)) {
     SetState(request.group.get(), request.shapes, state->second, reason);
   }
-  if (status == "kernel" || status == "expansion") Count(GlobalStats().compiles);
+  if (status == "kernel" || status == "expansion") Count(GlobalStats().answered);
   changed_.SignalAll();
   return absl::OkStatus();
 }

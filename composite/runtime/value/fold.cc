@@ -274,7 +274,11 @@ absl::StatusOr<Value> FoldFloorDiv(const Value& a, const Value& b) {
 }
 
 absl::StatusOr<Value> FoldMod(const Value& a, const Value& b) {
-  if (a.as_string() != nullptr) return UnsupportedOperands("%", a, b);
+  if (a.as_string() != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("% formats a text that is written out alone, and this is ", Describe(a),
+                     ": write an f-string"));
+  }
   TF_RETURN_IF_ERROR(CheckDivisor(b));
   return Arithmetic("%", a, b, &FloorModulo, &FloorModulo);
 }

@@ -78,6 +78,62 @@ def test_what_a_file_needs_is_said(tmp_path: Path, run_python: RunPython) -> Non
         composite.load_model(path)
 
 
+MODELS = """
+import sys
+import keras
+from tests.composite.saving import saved_ops
+
+x = keras.Input((3,))
+keras.Model(x, keras.layers.Dense(3, activation=saved_ops.saved_scale)(x)).save(sys.argv[1])
+keras.Model(x, saved_ops.saved_scale(x)).save(sys.argv[2])
+"""
+
+WITHOUT_OPS = """
+import sys
+import keras
+
+for path in sys.argv[2:]:
+    try:
+        keras.models.load_model(path)
+    except Exception as error:
+        print(type(error).__name__, " ".join(str(error).split()))
+import composite
+for path in sys.argv[2:]:
+    try:
+        composite.load_model(path)
+    except ImportError as error:
+        print(error)
+from tests.composite.saving import saved_ops
+for path in sys.argv[2:]:
+    print(composite.load_model(path).count_params() == keras.models.load_model(path).count_params())
+"""
+
+
+@pytest.mark.slow
+def test_what_to_import_is_said_of_files_that_keras_wrote(
+    tmp_path: Path, run_python: RunPython
+) -> None:
+    paths = [str(tmp_path / f"{kind}.keras") for kind in ("activation", "call")]
+    run_python(MODELS, *paths)
+    lines = run_python(WITHOUT_OPS, "", *paths).stdout.strip().splitlines()
+    place = "SavedScale (of tests.composite.saving.saved_ops, tests/composite/saving/saved_ops.py:"
+    for line in lines[:2]:
+        assert line.startswith("TypeError ")
+        assert "SavedScale is defined by tests.composite.saving.saved_ops (tests/" in line
+        assert "import that module, or composite.load that library, before" in line
+    for path, line in zip(paths, lines[2:4], strict=True):
+        assert f"{path} needs {place}" in line and "import the module" in line
+    assert lines[4:] == ["True"] * 2
+
+
+def test_what_is_no_file_of_keras_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.keras"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("other.txt", "")
+    with pytest.raises(ValueError, match="is no file of Keras, or is damaged"):
+        composite.load_model(path)
+
+
 def test_a_search_builds_copies_and_restores_models(tmp_path: Path) -> None:
     """What KerasTuner does with a hypermodel, and `keras.models.clone_model`."""
     trained = []

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import resource
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
+import tvm_ffi
 
 import composite
 from composite import Composite, tf_op
@@ -127,21 +129,48 @@ def test_ranks_zero_and_eight_and_nothing(kernels: tf_op.Module) -> None:
     same(kernels["rank8"](np.zeros([2, 0] * 4, np.float32)), np.zeros([2, 0] * 4, np.float32))
 
 
-def test_what_is_not_aligned_is_copied(kernels: tf_op.Module) -> None:
-    x = tf.range(100, dtype=tf.float32)
+def lent(shape: Sequence[int], offset: int) -> Any:
+    """A tensor on NumPy's memory, which begins so many bytes behind a multiple of 64."""
+    size = 4 * int(np.prod(shape))
+    raw = np.frombuffer(bytearray(size + 128), np.uint8)
+    begin = -raw.ctypes.data % 64 + offset
+    array = raw[begin : begin + size].view(np.float32).reshape(shape)
+    array[...] = np.arange(array.size).reshape(shape)
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+
+
+@pytest.mark.parametrize("offset", [4, 16, 32])
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4)])
+def test_what_is_not_aligned_is_copied_and_counted(shape: tuple[int, ...], offset: int) -> None:
+    seen: list[int] = []
+
+    def double(x: Any, y: Any) -> None:
+        seen.append(np.from_dlpack(x).ctypes.data)
+        np.from_dlpack(y)[...] = 2 * np.from_dlpack(x)
+
+    function = tf_op.function(tvm_ffi.convert(double))
+    x = lent(shape, offset)
+    for way in (function, function, tf.function(function)):  # the second call is a direct one
+        before = composite.stats()["copies"]
+        same(way(x), 2 * np.arange(np.prod(shape)).reshape(shape))
+        assert composite.stats()["copies"] == before + 1
+        assert seen.pop() % 64 == 0
+
+
+def test_what_is_aligned_is_read_in_place(kernels: tf_op.Module) -> None:
+    """TensorFlow itself aligns slices of its tensors, and NumPy's arrays, which it copies."""
     addone = kernels["addone"]
+    x = tf.range(100, dtype=tf.float32)
 
     @tf.function
     def parts(x: Any) -> Any:
-        return [addone(part) for part in tf.split(x, [3, 7, 90])]
+        return [addone(part) for part in [x[1:], *tf.split(x, [3, 7, 90]), *tf.unstack(x[None])]]
 
-    for make in (parts, parts.python_function):
-        same(tf.concat(make(x), 0), x + 1)
     before = composite.stats()["copies"]
-    raw = np.frombuffer(bytearray(4 * 33), np.uint8)[4:].view(np.float32)
-    odd = tf.experimental.dlpack.from_dlpack(raw.__dlpack__())
-    same(addone(odd), np.ones(32, np.float32))
-    assert composite.stats()["copies"] == before + 1
+    for way in (parts, parts.python_function):
+        same(tf.concat(way(x), 0), np.concatenate([x[1:], x, x]) + 1)
+    same(addone(np.arange(9, dtype=np.float32)[1:]), np.arange(2, 10))
+    assert composite.stats()["copies"] == before
 
 
 def test_parallel_loops_run_on_the_pool_of_tensorflow(kernels: tf_op.Module) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,43 @@ def test_errors_of_python_functions_are_statuses() -> None:
         gaps(tf.range(6, dtype=tf.float32))
     with pytest.raises(TypeError, match=r"tvm_ffi\.convert"):
         tf_op.function(lambda x: x)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (TypeError, tf.errors.InvalidArgumentError),
+        (ValueError, tf.errors.InvalidArgumentError),
+        (IndexError, tf.errors.OutOfRangeError),
+        (MemoryError, tf.errors.ResourceExhaustedError),
+        (RuntimeError, tf.errors.InternalError),
+        (KeyError, tf.errors.InternalError),
+    ],
+)
+def test_each_kind_of_error_has_its_status(error: type[Exception], status: type) -> None:
+    def fails(*_: Any) -> None:
+        raise error("seven")
+
+    with pytest.raises(status, match=f"raised {error.__name__}: .*seven"):
+        tf_op.function(packed(fails))(X)
+
+
+DTYPES = ("complex64", "complex128", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes_that_no_kernel_of_tvm_has_are_passed(dtype: str) -> None:
+    seen = []
+
+    def copy(x: Any, y: Any) -> None:
+        if not dtype.startswith("complex"):  # of which tvm-ffi 0.1 has no name
+            seen.extend([str(x.dtype), str(y.dtype)])
+        ctypes.memmove(y.data_ptr(), x.data_ptr(), numbers.nbytes)
+
+    numbers = np.array([0.5, 1.0, -2.0]).astype(tf.as_dtype(dtype).as_numpy_dtype)
+    y = tf_op.function(packed(copy), output_dtype=dtype)(tf.constant(numbers))
+    assert y.dtype == dtype and set(seen) <= {dtype}
+    assert y.numpy().tobytes() == numbers.tobytes()
 
 
 def test_calls_of_functions_leak_nothing() -> None:

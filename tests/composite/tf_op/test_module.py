@@ -41,6 +41,23 @@ def test_links_and_relative_paths(kernels: tf_op.Module, tmp_path: Path) -> None
     assert tf_op.Module(os.path.relpath(libraries.kernels())).library == kernels.library
 
 
+def test_a_path_may_be_given_by_name(kernels: tf_op.Module) -> None:
+    for path in (libraries.kernels(), str(libraries.kernels())):
+        module = tf_op.Module(lib_path=path)
+        assert module.library == kernels.library and module.path == kernels.path
+        addone = module.func("addone", output_shape=tf.shape(X), output_dtype="float")
+        np.testing.assert_array_equal(addone(X), X + 1)
+    with pytest.raises(tf.errors.NotFoundError, match="cannot open .*none.so"):
+        tf_op.Module(lib_path="none.so")
+
+
+def test_a_module_takes_one_library() -> None:
+    with pytest.raises(TypeError, match="give its path .* as lib_path, and not both"):
+        tf_op.Module(libraries.kernels(), lib_path=libraries.kernels())
+    with pytest.raises(TypeError, match="give its path .* as lib_path, and not both"):
+        tf_op.Module()
+
+
 def test_what_is_no_library_is_refused(kernels: tf_op.Module, tmp_path: Path) -> None:
     with pytest.raises(tf.errors.NotFoundError, match="cannot open .*none.so"):
         tf_op.Module(tmp_path / "none.so")
@@ -176,3 +193,85 @@ except tf.errors.InvalidArgumentError as error:
 """
     done = run_python(code, str(libraries.kernels()))
     assert done.stdout == "True\n"
+
+
+@pytest.mark.slow
+def test_tvms_runtime_has_threads_of_its_own(run_python: Any) -> None:
+    """TVM_NUM_THREADS bounds them; a library of kernels alone starts none."""
+    code = """
+import os, sys
+import numpy as np
+import tensorflow as tf
+import tvm
+from composite import tf_op
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+x = tf.ones([500, 64])
+ours, theirs = tf_op.Module(sys.argv[1]), tf_op.Module(tvm.runtime.load_module(sys.argv[1]))
+y = ours["parallel"](x)
+before = threads()
+np.testing.assert_array_equal(ours["parallel"](x), y)
+kernels = threads() - before
+np.testing.assert_array_equal(theirs.func("parallel")(x), y)
+print(kernels, threads() - before)
+"""
+    for count in (1, 3):
+        env = {"TVM_NUM_THREADS": str(count)}
+        done = run_python(code, str(libraries.kernels()), env=env, intra=2)
+        assert done.stdout.split() == ["0", str(count - 1)]
+
+
+@pytest.mark.slow
+def test_clusters_that_tensorflow_forms_leave_functions_outside(run_python: Any) -> None:
+    code = """
+import sys
+import tensorflow as tf
+from composite import tf_op
+
+addone = tf_op.Module(sys.argv[1])["addone"]
+
+@tf.function
+def around(x):
+    return tf.tanh(addone(tf.exp(x) * 2.0) + 1.0) * 3.0
+
+x = tf.constant([0.5, -1.0])
+want = tf.tanh(tf.exp(x) * 2.0 + 2.0) * 3.0
+tf.debugging.assert_near(around(x), want, rtol=1e-5)
+print("done")
+"""
+    flags = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1"
+    done = run_python(code, str(libraries.kernels()), env={"TF_XLA_FLAGS": flags})
+    assert done.stdout == "done\n"
+
+
+@pytest.mark.slow
+def test_graphs_are_read_and_saved_where_the_library_is_not_loaded(
+    kernels: tf_op.Module, tmp_path: Path, run_python: Any
+) -> None:
+    model: Any = tf.Module()
+    model.call = tf.function(kernels["addone"], input_signature=[tf.TensorSpec([None])])
+    tf.saved_model.save(model, str(tmp_path / "model"))
+    code = """
+import sys
+import tensorflow as tf
+import composite
+from composite import tf_op
+from tensorflow.python.framework import op_def_registry
+
+model, again, library = sys.argv[1:]
+loaded = composite.binding.native.library() and tf.saved_model.load(model)
+graph = loaded.call.get_concrete_function().graph.as_graph_def()
+print([n.attr["function"].s.decode().partition(":")[2] for f in graph.library.function
+       for n in f.node_def if n.op == "CompositeTvmCall"])
+print(loaded.call.get_concrete_function().structured_outputs.shape)
+tf.saved_model.save(loaded, again)
+for name in tf_op.Module(library).functions:
+    tf_op.Module(library).func(name, output_dtype="float32", output_shape=[2])
+print(tf.saved_model.load(again).call(tf.ones([2])).numpy().tolist())
+print([name for name in tf_op.Module(library).functions if op_def_registry.get(name)])
+"""
+    folders = str(tmp_path / "model"), str(tmp_path / "again")
+    lines = run_python(code, *folders, str(libraries.kernels())).stdout.splitlines()
+    assert lines == ["['addone']", "(None,)", "[2.0, 2.0]", "[]"]

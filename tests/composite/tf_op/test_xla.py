@@ -115,7 +115,9 @@ def test_programs_and_live_functions_are_called_with_copies(program: tf_op.Modul
         np.from_dlpack(y)[:] = kept[-1] / 2
 
     halve = tf_op.function(tvm_ffi.convert(keep), xla=CALL)
+    before = composite.stats()["copies"]
     same(compiled(lambda x: halve(x + 1))(X), (X + 1) / 2)
+    assert composite.stats()["copies"] == before + 1
     compiled(lambda x: x * 7)(X)
     same(kept[0], X + 1)
     x, w = tf.ones([3, 4]), tf.ones([4, 5])
