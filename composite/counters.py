@@ -36,21 +36,21 @@ class RegionCounts(NamedTuple):
 class Stats(Mapping[str, int]):
     """A snapshot of the counters: a read-only mapping of names to counts.
 
-    `expansion_runs` and `kernel_launches` count calls by the path they took,
-    `gpu_expansion_runs` and `gpu_kernel_launches` those of them that are on GPUs, `expansions`
-    the evaluations of a program, `optimized` the expansions that TensorFlow's optimizers
-    rewrote, `compiles` the kernels that the background worker compiled, `evicted` the groups of
-    kernels that were let go since no node had their attributes any more, `evicted_classes` the
-    shapes that made room for others, with their kernels, `regions` the nodes that parts of
-    graphs became, `invalid_graphs` the graphs and functions that kept their own nodes, since with
-    regions or expansions TensorFlow could not have run them, `xla_nodes` the nodes that XLA
-    compiled, `in_place_updates` the variables that kernels of regions updated where they lie,
-    `copies` the inputs that were copied for a kernel: constants, each time one is packed, what a TVM function is given that is not
-    aligned, and what a kernel of a GPU is given that lies in the host's memory. All other
-    inputs are read in place. `parallel_launches` counts the loops of kernels that ran, or could
-    have run, on several threads, and `team_launches` the loops whose threads synchronize at
-    barriers; `short_teams` of these ran on fewer threads than TensorFlow's pool has: there was
-    too little work to wake a thread for, or the threads were busy.
+    `expansion_runs` and `kernel_launches` count calls by the path they took, `gpu_expansion_runs`
+    and `gpu_kernel_launches` those of them that are on GPUs, `expansions` the evaluations of a
+    program, `optimized` the expansions that TensorFlow's optimizers rewrote, `compiles` the kernels
+    that the background worker compiled, `evicted` the groups of kernels that were let go since no
+    node had their attributes any more, `evicted_classes` the shapes that made room for others, with
+    their kernels, `regions` the nodes that parts of graphs became, `invalid_graphs` the graphs and
+    functions that kept their own nodes, since with regions or expansions TensorFlow could not have
+    run them, `xla_nodes` the nodes that XLA compiled, `in_place_updates` the variables that kernels
+    of regions updated where they lie, `copies` the inputs that were copied for a kernel: constants,
+    each time one is packed, what a TVM function is given that is not aligned, and what a kernel of
+    a GPU is given that lies in the host's memory. All other inputs are read in place.
+    `parallel_launches` counts the loops of kernels that ran, or could have run, on several threads,
+    and `team_launches` the loops whose threads synchronize at barriers; `short_teams` of these ran
+    on fewer threads than TensorFlow's pool has: there was too little work to wake a thread for, or
+    the threads were busy.
 
     Attributes:
         by_region: the RegionCounts of each region that was called, by the name of its function.
