@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from composite.kernels.shapes import of_inputs, of_sizes
 from composite.reference import adversarial, floats
-from composite.reference.domains import under_roots
+from composite.reference.domains import cast_to_places, under_roots
 from composite.reference.source import CPU, Arithmetic, Source
 from composite.reference.tolerance import Reference
 
@@ -112,12 +112,15 @@ def _not_below_zero(draw: adversarial.Draw, source: Source) -> frozenset[int]:
 
 
 def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:
-    """The sample of a draw, or of the same without zeros among the integers, or with zeros alone.
+    """The sample of a draw, or of the first of the same with other integers that is not refused.
 
-    By a zero, something may be divided; nothing else is a place of the only element of a size.
-    None when the expansion takes none of them.
+    What is cast to places then is 0 and 1, as integers are. By a zero, something may be divided;
+    nothing else is a place of the only element of a size. None when the expansion takes no draw.
     """
-    others = [adversarial.without_zeros(draw), adversarial.with_zeros(draw)]
+    places = cast_to_places(source.body)
+    near = [draw.with_places(places)] if places else []
+    own = near[0] if near else draw
+    others = [*near, adversarial.without_zeros(own), adversarial.with_zeros(own)]
     for one in (draw, *others):
         try:
             return _sample(shapes, one, source)
