@@ -78,6 +78,19 @@ def test_one_hot(compiler: Any) -> None:
     compiler.compare(function, i)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_one_hot_of_narrow_integers(compiler: Any, dtype: Any) -> None:
+    """A depth beyond the dtype has places that no index equals."""
+    i = np.array([[0, 4, 100], [5, 2, 127]], dtype)
+    i[0, 2] = dtype(-3 if dtype == np.int8 else 253)
+    compiler.compare(lambda i: (tf.one_hot(i, 5), tf.one_hot(i, 300, axis=0)), i)
+
+
+def test_gather_by_narrow_integers(compiler: Any) -> None:
+    i = np.array([[0, 2], [1, 2]], np.int16)
+    compiler.compare(lambda x, i: tf.gather(x, i) * 2.0, X, i)
+
+
 def refused(loaded: Any, arrays: list[np.ndarray], shape: tuple[int, ...]) -> bool:
     """Return whether the kernel reports an error; the host then runs the expansion."""
     try:
