@@ -78,6 +78,24 @@ def test_one_hot(compiler: Any) -> None:
     compiler.compare(function, i)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_scatter_into_a_tensor(compiler: Any, dtype: Any) -> None:
+    """At places that are there several times, too."""
+    x = RANDOM.integers(-9, 9, (7, 5)).astype(dtype)
+    i = np.array([[0], [3], [0], [5], [3], [3]], np.int32)
+    u = RANDOM.integers(-9, 9, (6, 5)).astype(dtype)
+
+    def function(x: Any, i: Any, u: Any) -> Any:
+        pairs = tf.concat([i, i[::-1] % 5], 1)
+        return (
+            tf.tensor_scatter_nd_add(x * 2, i, u),
+            tf.tensor_scatter_nd_sub(x, i, u) + 1,
+            tf.tensor_scatter_nd_add(x, pairs, u[:, 0]),
+        )
+
+    compiler.compare(function, x, i, u)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 def test_one_hot_of_narrow_integers(compiler: Any, dtype: Any) -> None:
     """A depth beyond the dtype has places that no index equals."""
