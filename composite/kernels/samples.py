@@ -131,18 +131,33 @@ def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source
 
 
 def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample:
-    """What comes of a draw: of a milder one where roundings decide whether a result overflows."""
+    """What comes of a draw: of a milder one where results leave the range of their numbers.
+
+    Roundings decide whether one overflows. What is flushed to zero on the way decides what one is
+    that is no normal number: products in another order are flushed elsewhere.
+    """
     milder = iter(range(0 if draw.special or draw.denormal else _MILDER))
     while True:
         inputs = [floats.unaligned(x) for x in draw.arrays]
         expected, references = source.run(inputs)
-        if all(map(_overflow_alike, expected, references)) or next(milder, None) is None:
+        in_range = all(map(_overflow_alike, expected, references)) and not any(
+            map(_underflows, references)
+        )
+        if in_range or next(milder, None) is None:
             given = [
                 np.zeros(draw.sizes[i], x.dtype) if i in draw.sizes else x
                 for i, x in enumerate(inputs)
             ]
             return Sample(list(shapes), draw, given, expected, references, source)
         draw = draw.milder()
+
+
+def _underflows(reference: Reference) -> bool:
+    """Whether a result is below the normal numbers of a dtype that is flushed, if not zero."""
+    if not floats.is_floating(reference.own) or not floats.flushes(reference.own.dtype):
+        return False
+    largest = float(np.abs(reference.exact).max(initial=0.0))
+    return 0.0 < largest < floats.smallest_normal(reference.own.dtype)
 
 
 def _overflow_alike(expected: Array, reference: Reference) -> bool:
