@@ -182,7 +182,7 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/compiler/tvm/proof/test_integers.py": "atoms.py bound.py facts.py polynomials.py",
     "tests/compiler/tvm/proof/test_owners.py": "divided.py",
-    "tests/compiler/tvm/codegen/test_access.py": "block.py indices.py space.py",
+    "tests/compiler/tvm/codegen/test_access.py": "indices.py space.py",
     "tests/compiler/tvm/lower/test_lower.py": (
         "activation.py arithmetic.py comparison.py contraction.py convolution.py data.py lists.py"
         " pooling.py static.py unary.py windows.py compiler/tvm/ir/window.py"

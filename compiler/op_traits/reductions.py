@@ -183,6 +183,16 @@ ROWS = (
         "scattering",
         reads=reads(indices=Read.INDEX, updates=Read.VALUES, shape=Read.INDEX),
     ),
+    OpTraits(
+        "TensorScatterAdd",
+        "scattering",
+        reads=reads(tensor=Read.VALUES, indices=Read.INDEX, updates=Read.VALUES),
+    ),
+    OpTraits(
+        "TensorScatterSub",
+        "scattering",
+        reads=reads(tensor=Read.VALUES, indices=Read.INDEX, updates=Read.VALUES),
+    ),
     # Softmax and losses.
     OpTraits("Softmax", "softmax", operations=30),
     OpTraits("LogSoftmax", "softmax", operations=30),

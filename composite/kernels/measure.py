@@ -34,6 +34,10 @@ _Round = tuple[float, float, float]  # seconds of the kernel, of the expansion, 
 
 # What becomes of integers that are 0 and 1.
 _ANY, _ONES, _ZEROS = (lambda x: x), (lambda x: x | 1), (lambda x: x * 0)
+_BELOW_ONE = lambda x: abs(x) % 1  # noqa: E731
+# Of integers and of floating numbers, one after the other until the ops take them: by a zero,
+# something may be divided; it is the only place of a size of 1, and others may be cast to places.
+_NUMBERS = ((_ANY, _ANY), (_ONES, _ANY), (_ZEROS, _ANY), (_ZEROS, _BELOW_ONE))
 
 _COPIES = 16
 _MEMORY = 64 << 20  # bytes of inputs, at most
@@ -259,28 +263,27 @@ def _taken(
     copies: int,
     sizes: Sequence[int | None],
 ) -> list[Any]:
-    """Inputs for all copies, after a first run of each function on them.
-
-    With other integers if they are refused: without zeros, by which something may be divided, then
-    with zeros alone, the places of the only element of a size.
-    """
-    for integers in (_ANY, _ONES, _ZEROS):
-        drawn = _drawn(specs, sizes, integers)
+    """Inputs for all copies, after a first run of each function on them."""
+    for numbers in _NUMBERS:
+        drawn = _drawn(specs, sizes, numbers)
         inputs = _inputs(drawn, copies, functions[0].device)
         try:
             for function in functions:
                 function(*inputs)
             break
         except tf.errors.InvalidArgumentError:
-            if integers is _ZEROS:
+            if numbers is _NUMBERS[-1]:
                 raise
     return inputs
 
 
-def _drawn(specs: Sequence[tf.TensorSpec], sizes: Sequence[int | None], integers: Any) -> list[Any]:
+def _drawn(specs: Sequence[tf.TensorSpec], sizes: Sequence[int | None], numbers: Any) -> list[Any]:
     random = np.random.default_rng(0)
+    integers, floating = numbers
     drawn = [_draw(spec, random) for spec in specs]
-    drawn = [integers(x) if s.dtype.is_integer else x for x, s in zip(drawn, specs, strict=True)]
+    for i, spec in enumerate(specs):
+        if spec.dtype.is_integer or spec.dtype.is_floating:
+            drawn[i] = (integers if spec.dtype.is_integer else floating)(drawn[i])
     return [x if n is None else np.asarray(n, x.dtype) for x, n in zip(drawn, sizes, strict=True)]
 
 

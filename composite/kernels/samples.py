@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from composite.kernels.shapes import of_inputs, of_sizes
 from composite.reference import adversarial, floats
-from composite.reference.domains import under_roots
+from composite.reference.domains import cast_to_places, under_roots
 from composite.reference.source import CPU, Arithmetic, Source
 from composite.reference.tolerance import Reference
 
@@ -112,12 +112,15 @@ def _not_below_zero(draw: adversarial.Draw, source: Source) -> frozenset[int]:
 
 
 def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:
-    """The sample of a draw, or of the same without zeros among the integers, or with zeros alone.
+    """The sample of a draw, or of the first of the same with other integers that is not refused.
 
-    By a zero, something may be divided; nothing else is a place of the only element of a size.
-    None when the expansion takes none of them.
+    What is cast to places then is 0 and 1, as integers are. By a zero, something may be divided;
+    nothing else is a place of the only element of a size. None when the expansion takes no draw.
     """
-    others = [adversarial.without_zeros(draw), adversarial.with_zeros(draw)]
+    places = cast_to_places(source.body)
+    near = [draw.with_places(places)] if places else []
+    own = near[0] if near else draw
+    others = [*near, adversarial.without_zeros(own), adversarial.with_zeros(own)]
     for one in (draw, *others):
         try:
             return _sample(shapes, one, source)
@@ -128,18 +131,33 @@ def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source
 
 
 def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample:
-    """What comes of a draw: of a milder one where roundings decide whether a result overflows."""
+    """What comes of a draw: of a milder one where results leave the range of their numbers.
+
+    Roundings decide whether one overflows. What is flushed to zero on the way decides what one is
+    that is no normal number: products in another order are flushed elsewhere.
+    """
     milder = iter(range(0 if draw.special or draw.denormal else _MILDER))
     while True:
         inputs = [floats.unaligned(x) for x in draw.arrays]
         expected, references = source.run(inputs)
-        if all(map(_overflow_alike, expected, references)) or next(milder, None) is None:
+        in_range = all(map(_overflow_alike, expected, references)) and not any(
+            map(_underflows, references)
+        )
+        if in_range or next(milder, None) is None:
             given = [
                 np.zeros(draw.sizes[i], x.dtype) if i in draw.sizes else x
                 for i, x in enumerate(inputs)
             ]
             return Sample(list(shapes), draw, given, expected, references, source)
         draw = draw.milder()
+
+
+def _underflows(reference: Reference) -> bool:
+    """Whether a result is below the normal numbers of a dtype that is flushed, if not zero."""
+    if not floats.is_floating(reference.own) or not floats.flushes(reference.own.dtype):
+        return False
+    largest = float(np.abs(reference.exact).max(initial=0.0))
+    return 0.0 < largest < floats.smallest_normal(reference.own.dtype)
 
 
 def _overflow_alike(expected: Array, reference: Reference) -> bool:

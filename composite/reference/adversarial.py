@@ -59,6 +59,11 @@ class Draw(NamedTuple):
         arrays = [np.abs(x) if i in inputs else x for i, x in enumerate(self.arrays)]
         return self._replace(arrays=arrays)
 
+    def with_places(self, inputs: Collection[int]) -> Draw:
+        """The same with 0 and 1 in these inputs, as integers are."""
+        arrays = [(x > 0).astype(x.dtype) if i in inputs else x for i, x in enumerate(self.arrays)]
+        return self._replace(arrays=arrays)
+
     def milder(self) -> Draw:
         """The same with all magnitudes nearer to 1, those that nearly cancel still near."""
         return self._replace(arrays=[_milder(x) for x in self.arrays])

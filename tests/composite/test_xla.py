@@ -251,6 +251,22 @@ def test_an_op_without_a_kernel_for_xla() -> None:
     assert_close(jit(lambda x: ops.spelled(x, spell=False))(X), X + 1)
 
 
+@pytest.mark.parametrize("size", [0, 2])
+def test_an_array_that_may_grow(size: int) -> None:
+    """XLA would write into the last place of the array, or nowhere."""
+    with pytest.raises(
+        tf.errors.UnimplementedError,
+        match=r"xla_ops.py:\d+:\d+: dynamic_size is not supported by XLA, whose arrays never grow",
+    ):
+        jit(lambda x: ops.growing(x, size=size, grows=True))(X)
+
+
+def test_an_array_of_its_size() -> None:
+    wanted = ops.growing.python_function(X, 0, True)
+    assert_close(jit(lambda x: ops.growing(x, size=6, grows=False))(X), wanted)
+    assert_close(ops.growing(X, size=0, grows=True), wanted)
+
+
 def test_a_value_that_xla_does_not_know() -> None:
     x = X[:, None]
     assert jit(ops.squeezed)(x, tf.constant(1)).shape == (4, 3)

@@ -149,3 +149,14 @@ def shaped_inside(x, rows):
     if tf.reduce_sum(y) > 0:
         return tf.reshape(y, [size, -1])
     return tf.reshape(-y, [size, -1])
+
+
+@Composite(
+    "XlaGrowing", inputs=["x: float"], attrs=["size: int", "grows: bool"], outputs=["y: float"]
+)
+def growing(x, size, grows):
+    """Writes six rows of an array, which may have to grow."""
+    rows = tf.TensorArray(tf.float32, size=size, dynamic_size=grows)
+    for i in tf.range(6):
+        rows = rows.write(i, x * tf.cast(i, tf.float32))
+    return rows.stack()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from tvm import ir, tirx
@@ -90,6 +91,22 @@ def ceil_quotient(a: Expr | int, b: int) -> Expr | int:
     return quotient(a + (b - 1), b)
 
 
+@dataclass
+class _OnStack:
+    """A workspace on the stack, and the vectors that are stored to it and loaded from it.
+
+    Attributes:
+        body: The statements that it was allocated in.
+        narrowest: The least lanes of a store; 0 if there is none.
+        widest: The most lanes of a load.
+    """
+
+    body: list[Stmt]
+    allocation: Stmt
+    narrowest: int = 0
+    widest: int = 0
+
+
 class Block:
     """Statements under construction, with a stack of open scopes.
 
@@ -110,6 +127,7 @@ class Block:
         self._cells: dict[int, Expr] = {}  # what let returned, by identity
         self._stored: dict[int, tuple[Expr, str, Expr]] = {}  # by identity of the first
         self._imports: dict[str, None] = {}  # in order
+        self._stack: dict[Buffer, _OnStack] = {}
 
     def add(self, stmt: Stmt) -> None:
         """Append a statement to the innermost scope."""
@@ -173,11 +191,16 @@ class Block:
     def load(self, buffer: Buffer, at: Expr | int, lanes: int = 1, step: int = 1) -> Expr:
         """Return ``lanes`` elements of a flat buffer, ``step`` apart."""
         place = tirx.Ramp(index(at), index(step), lanes) if lanes > 1 else index(at)
+        if (stacked := self._stack.get(buffer)) is not None:
+            stacked.widest = max(stacked.widest, lanes)
         return tirx.BufferLoad(buffer, [place])
 
     def store(self, buffer: Buffer, at: Expr | int, value: Expr, step: int = 1) -> None:
         """Store a scalar or a vector into a flat buffer."""
         lanes = lanes_of(value)
+        if (stacked := self._stack.get(buffer)) is not None:
+            width = lanes if step == 1 else 1  # else it is one store a lane
+            stacked.narrowest = min(stacked.narrowest or width, width)
         if lanes > 1 and buffer.dtype.lanes == 1:
             self.add(
                 tir_stmt.BufferStore(buffer, value, [tirx.Ramp(index(at), index(step), lanes)])
@@ -192,10 +215,14 @@ class Block:
 
         The element need not exist.
         """
+        self.add(self._prefetch(buffer, at, write=write, level=level))
+
+    @staticmethod
+    def _prefetch(buffer: Buffer, at: Expr | int, *, write: bool = False, level: int = 1) -> Stmt:
         line = tirx.address_of(tirx.BufferLoad(buffer, [index(at)]))
         locality, data = 4 - level, 1
         how = (tirx.const(value, "int32") for value in (int(write), locality, data))
-        self.add(tir_stmt.Evaluate(tirx.call_intrin("void", "tirx.prefetch", line, *how)))
+        return tir_stmt.Evaluate(tirx.call_intrin("void", "tirx.prefetch", line, *how))
 
     def registers(self, count: int, dtype: str, hint: str = "acc") -> Buffer:
         """Return a local array, each element of a (vector) dtype, that LLVM keeps in registers.
@@ -219,20 +246,27 @@ class Block:
             (index(size),), dtype, self.name(hint), data_alignment=64 if small else width
         )
         keep = {"disable_lower_builtin": tirx.IntImm("bool", 1)} if small else None
-        self.add(tir_stmt.AllocBuffer(buffer, keep))
+        allocation = tir_stmt.AllocBuffer(buffer, keep)
+        self.add(allocation)
         if small and size > 1:
-            self._keep_whole(buffer)
+            self._stack[buffer] = _OnStack(self._scopes[-1], allocation)
         return buffer
 
-    def _keep_whole(self, buffer: Buffer) -> None:
-        """Have LLVM leave a buffer of the stack in memory.
+    def _keep_whole(self, body: list[Stmt]) -> None:
+        """Have LLVM leave workspaces of a scope in memory.
 
-        LLVM 22 makes values of its parts (SROA). Where narrow vectors are stored and a wide one is
-        loaded, it merges them in front of the store with the highest address, even if another
+        LLVM 22 makes values of their parts (SROA). Where narrow vectors are stored and a wide one
+        is loaded, it merges them in front of the store with the highest address, even if another
         store is later: it then crashes, or refuses its own code. A buffer that an intrinsic sees is
-        left alone.
+        left alone. LLVM may make vectors of any width of scalars.
         """
-        self.prefetch(buffer, 0)
+        for buffer, stacked in list(self._stack.items()):
+            if stacked.body is not body:
+                continue
+            del self._stack[buffer]
+            if stacked.narrowest == 1 or stacked.narrowest < stacked.widest:
+                place = next(i for i, s in enumerate(body) if s.same_as(stacked.allocation))
+                body.insert(place + 1, self._prefetch(buffer, 0))
 
     def temporary(self, count: Dim, size: Expr | int, dtype: str) -> Buffer:  # noqa: ARG002
         """Return a workspace of ``count`` elements, for what one stage leaves to another.
@@ -326,6 +360,7 @@ class Block:
     def _close(self, body: list[Stmt]) -> None:
         if self._scopes.pop() is not body:
             raise RuntimeError("scopes of a kernel must close in the order they were opened")
+        self._keep_whole(body)
 
     @staticmethod
     def _sequence(body: Sequence[Stmt]) -> Stmt:
@@ -336,6 +371,7 @@ class Block:
     def finish(self) -> Stmt:
         """Return everything written."""
         (body,) = self._scopes
+        self._keep_whole(body)
         whole = self._sequence(body)
         for text in self._imports:
             zero = tirx.const(0, "int32")

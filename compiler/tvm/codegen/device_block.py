@@ -120,7 +120,7 @@ class DeviceBlock(Block):
         self._copied: list[Buffer] = []
         self._resident: _Resident | None = None
 
-    def _keep_whole(self, buffer: Buffer) -> None:
+    def _keep_whole(self, body: list[Stmt]) -> None:
         """Nothing: LLVM does not see it."""
 
     def temporary(self, count: Dim, size: Expr | int, dtype: str) -> Buffer:  # noqa: ARG002

@@ -18,6 +18,7 @@ from composite.compiler.tvm.ir.tensor import Body, Constant, Expr, Tensor
 from composite.compiler.tvm.lower.integer_division import INTEGERS, integer_division
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math import elementary as math
+from composite.compiler.tvm.math import trigonometry
 from composite.compiler.tvm.math.numeric import (
     add,
     choose,
@@ -255,6 +256,7 @@ LOWERINGS = {
     "Maximum": _binary(larger, cost=2),
     "Minimum": _binary(smaller, cost=2),
     "Pow": _lower_power,
+    "Atan2": _binary(trigonometry.atan2, cost=40, dtypes=FLOATS),
     "SquaredDifference": _binary(_squared_difference, cost=2),
     "Xlogy": _binary(_xlogy, cost=30, dtypes=FLOATS),
     "Xlog1py": _binary(_xlog1py, cost=38, dtypes=FLOATS),

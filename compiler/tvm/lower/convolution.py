@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
@@ -190,9 +191,25 @@ def _in_blocks(
         ]
         pixels = _interleaved(parts)
     else:
-        raise NotCovered(f"{node.op}: strides {strides} of a filter {forward.size}")
+        return _with_whole_blocks(node, gradient, kernel, forward, shape)
     start = [b - stride * (b // stride) for _, stride, b, _ in sides]
     return views.sliced(pixels, [0, *start, 0], shape)
+
+
+def _with_whole_blocks(
+    node: OpNode, gradient: Tensor, kernel: Tensor, forward: Window, shape: Shape
+) -> Tensor:
+    """Return the same for filters with zeros up to a multiple of the strides.
+
+    The kernel fails if an element of the gradient is no finite number: its product with such a zero
+    would be NaN.
+    """
+    strides = forward.strides
+    missing = [-size % stride for size, stride in zip(forward.size, strides, strict=True)]
+    wide = padded(kernel, [*((0, count) for count in missing), (0, 0), (0, 0)])
+    rows, columns = (size + more for size, more in zip(forward.size, missing, strict=True))
+    pixels = _in_blocks(node, gradient, wide, replace(forward, size=(rows, columns)), shape)
+    return of_finite(node, pixels, gradient)
 
 
 def _summed(

@@ -13,16 +13,24 @@ from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Constant, Expr, Tensor
 from composite.compiler.tvm.lower.slicing import axis_of
 from composite.compiler.tvm.lower.static import as_known, known_dims, known_ints
-from composite.compiler.tvm.math.numeric import choose, equal
+from composite.compiler.tvm.math.numeric import choose, convert, equal
 from composite.compiler.tvm.read.node import OpNode
 
 _INTEGERS = ("int32", "int64")
+_NARROW = ("int16", "int8", "uint8")
+
+
+def _as_indices(node: OpNode, tensor: Tensor) -> Tensor:
+    """Return integers as ones of a dtype that sizes have."""
+    node.require(tensor.dtype, *_INTEGERS, *_NARROW)
+    if tensor.dtype in _INTEGERS:
+        return tensor
+    return pointwise("Cast", lambda _, x: convert(x, "int32"), (tensor,), "int32")
 
 
 def _lower_gather(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Lower Gather (rows) and GatherV2 (along an axis, after batch dimensions)."""
-    table, indices = as_known(inputs[0]), as_known(inputs[1])
-    node.require(indices.dtype, *_INTEGERS)
+    table, indices = as_known(inputs[0]), _as_indices(node, as_known(inputs[1]))
     axis, batch = 0, node.number("batch_dims", 0)
     if node.op == "GatherV2":
         (axis,) = known_ints(node, inputs[2], "axis")
@@ -48,8 +56,7 @@ def _folded(table: Tensor, indices: Tensor, axis: int) -> Tensor | None:
 
 
 def _lower_gather_nd(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    table, indices = as_known(inputs[0]), as_known(inputs[1])
-    node.require(indices.dtype, *_INTEGERS)
+    table, indices = as_known(inputs[0]), _as_indices(node, as_known(inputs[1]))
     depth = indices.shape[-1] if indices.rank else 0
     if not isinstance(depth, int) or not 1 <= depth <= table.rank:
         raise NotCovered(f"GatherNd: indices of {depth} dimensions into rank {table.rank}")
@@ -59,8 +66,8 @@ def _lower_gather_nd(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 def _lower_one_hot(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Compare each index with every position; one that is out of range equals none."""
-    indices, depth, on, off = inputs
-    node.require(indices.dtype, *_INTEGERS)
+    given, depth, on, off = inputs
+    indices = _as_indices(node, given)
     node.require(on.dtype)
     (size,) = known_dims(node, depth, "depth")
     node.at_least(size, 0, f"a depth of {size}")

@@ -15,7 +15,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.reduction import ADD, PRODUCT
 from composite.compiler.tvm.lower.static import as_known, known_dims
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
-from composite.compiler.tvm.math.numeric import choose, like
+from composite.compiler.tvm.math.numeric import add, choose, like, sub
 from composite.compiler.tvm.read.node import OpNode
 
 
@@ -76,19 +76,31 @@ def _lower_segments(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _lower_scatter_nd(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    indices, updates = as_known(inputs[0]), inputs[1]
+    return [_scattered(node, inputs[0], inputs[1], known_dims(node, inputs[2], "shape"))]
+
+
+def _lower_tensor_scatter(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower TensorScatterAdd and TensorScatterSub: what is added to a place is summed up first."""
+    tensor, indices, updates = inputs
+    total = _scattered(node, indices, updates, tensor.shape)
+    combine = add if node.op == "TensorScatterAdd" else sub
+    return [pointwise(node.op, combine, (tensor, total), tensor.dtype)]
+
+
+def _scattered(node: OpNode, given: Tensor, updates: Tensor, shape: Shape) -> Tensor:
+    """Return the sums of updates at each place of a shape, 0 where there is none."""
+    indices = as_known(given)
     node.require(updates.dtype, *NUMBERS)
     node.require(indices.dtype, "int32", "int64")
-    shape = known_dims(node, inputs[2], "shape")
     depth: Dim = indices.shape[-1] if indices.rank else 0
     if not isinstance(depth, int) or not 1 <= depth <= len(shape):
-        raise NotCovered(f"ScatterNd: indices of {depth} dimensions into rank {len(shape)}")
+        raise NotCovered(f"{node.op}: indices of {depth} dimensions into rank {len(shape)}")
     wanted = (*indices.shape[:-1], *shape[depth:])
     if updates.shape != wanted:
-        raise NotCovered(f"ScatterNd: updates of shape {updates.shape}, not {wanted}")
+        raise NotCovered(f"{node.op}: updates of shape {updates.shape}, not {wanted}")
     columns = [views.select(indices, indices.rank - 1, i) for i in range(depth)]
     places = tuple(views.checked(t, d) for t, d in zip(columns, shape, strict=False))
-    return [_scatter(updates, places, shape[:depth], shape[depth:])]
+    return _scatter(updates, places, shape[:depth], shape[depth:])
 
 
 LOWERINGS = {
@@ -97,4 +109,6 @@ LOWERINGS = {
     "UnsortedSegmentMin": _lower_segments,
     "UnsortedSegmentProd": _lower_segments,
     "ScatterNd": _lower_scatter_nd,
+    "TensorScatterAdd": _lower_tensor_scatter,
+    "TensorScatterSub": _lower_tensor_scatter,
 }

@@ -115,6 +115,7 @@ LOWERINGS = {
     "Sin": unary(trigonometry.sin, cost=35),
     "Cos": unary(trigonometry.cos, cost=35),
     "Tan": unary(trigonometry.tan, cost=40),
+    "Atan": unary(trigonometry.atan, cost=30),
     "Floor": unary(_plain(tirx.floor)),
     "Ceil": unary(_plain(tirx.ceil)),
     "Rint": unary(_plain(tirx.nearbyint)),

@@ -22,6 +22,7 @@ from composite.compiler.tvm.lower.convolution import (
     of_finite,
 )
 from composite.compiler.tvm.lower.joining import padded, spread_out
+from composite.compiler.tvm.lower.near_largest import near_largest
 from composite.compiler.tvm.lower.pooling import largest, pool, spread_gradient
 from composite.compiler.tvm.lower.reduction import ADD
 from composite.compiler.tvm.lower.static import known_dims, known_ints
@@ -157,9 +158,11 @@ def _pool(node: OpNode, volume: Tensor, combine: Combine, *, mean: bool) -> Tens
 
 
 def _lower_max_pool_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    volume, _, gradient = inputs  # the largest of each window is found again
+    volume, largest_ones, gradient = inputs
     node.require(volume.dtype, *FLOATS)
-    return [_gradient(node, volume.shape, gradient, volume)]
+    result = near_largest(node, volume, largest_ones, gradient)
+    # Else the largest of each window is found again.
+    return [_gradient(node, volume.shape, gradient, volume) if result is None else result]
 
 
 def _lower_avg_pool_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

@@ -23,12 +23,14 @@ softplus  2.5          3.0
 rsqrt     1.5          1.5
 sin cos   1.5          libm
 tan       3.0          libm
+atan      1.5          libm
+atan2     2.0          libm
 ========  ===========  ===========
 
 The exponentials of softmax have |x| / 2^28 of themselves more (:func:`exp_of_difference`).
 Coefficients of exp, erfc and float32's tanh come from :mod:`.fit`. The logarithm is that of Sun's
 fdlibm (e_log.c) and of FreeBSD's e_logf.c; erf in float32 is the rational function of Eigen, which
-TensorFlow uses; :mod:`.trigonometry` has sin, cos, tan.
+TensorFlow uses; :mod:`.trigonometry` has sin, cos, tan, atan.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Derive the coefficients of :mod:`.math` and :mod:`.exponential` (run it; nothing imports it).
+"""Derive coefficients of :mod:`.elementary`, :mod:`.exponential` and :mod:`.trigonometry`.
+
+Run it; nothing imports it.
 
 Weighted least squares on Chebyshev nodes in long double, with the weights sharpened towards the
 largest error until the error is level (Lawson's method): within a few percent of minimax, and
@@ -125,12 +127,21 @@ def fit_tanh(degrees: tuple[int, int], steps: int = 100) -> tuple[list[float], l
     return _fit_ratio(x * x, np.tanh(x) * (1 + above) / x, degrees, 0, steps)
 
 
+def fit_atan_tail(degree: int, steps: int = 60) -> tuple[list[float], float]:
+    """Return q with atan(a) ~ a + a s q(s), s = a^2, for 0 <= a <= 1, and the relative error."""
+    s = (1 + _chebyshev(600)) / 2 * Real(1.001)
+    a = np.sqrt(s)
+    ratio = np.arctan(a) / a
+    return _fit(s, (ratio - 1) / s, s / ratio, degree, steps)
+
+
 def main() -> None:
     """Print what they hold."""
     fits = (
         ("float32 expm1 tail", fit_expm1_tail, 4),
         ("float64 expm1 tail", fit_expm1_tail, 9),
         ("float32 exp tail", fit_exp_tail, 5),
+        ("float32 atan tail", fit_atan_tail, 7),
     )
     for what, fit, degree in fits:
         coefficients, error = fit(degree)

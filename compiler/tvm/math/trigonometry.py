@@ -1,9 +1,10 @@
-"""Sine, cosine and tangent of vectors; :mod:`.math` states the bounds on their errors.
+"""Sine, cosine, tangent and its inverse of vectors; :mod:`.elementary` states their bounds.
 
 Arguments below 71476 in size are brought to at most pi/4 in three steps (Cody and Waite, Software
 Manual for the Elementary Functions, 1980, chapter 8); the constants of the steps, that bound and
 the polynomials are Norbert Juffa's, for fused multiply-adds. A vector with a larger argument among
-its lanes goes to libm, and so does float64.
+its lanes goes to libm, and so does float64. The polynomial of the arc tangent comes from
+:mod:`.fit`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ _HALF_PI = tuple(
     float.fromhex(part) for part in ("-0x1.921fb0p+0", "-0x1.5110b4p-22", "-0x1.846988p-48")
 )
 _SINE = (2.86567956e-6, -1.98559923e-4, 8.33338592e-3, -1.66666672e-1)
+_ARC_TANGENT = (
+    0.002913840848165911, -0.01634251824135059, 0.04317387367182882, -0.07549287220209457,
+    0.10664773050453538, -0.14210780245504348, 0.1999374397044857, -0.33333151722620497,
+)  # fmt: skip
+_RIGHT_ANGLE = (1.57079637, -4.37113883e-8)  # the second part is what the first lacks
 _COSINE = (2.44677067e-5, -1.38877297e-3, 4.16666567e-2, -5.00000000e-1, 1.0)
 
 
@@ -119,3 +125,48 @@ def tan(block: Block, x: Expr) -> Expr:
     value = block.let(above / choose(odd, sine, cosine))
     value = choose(equal(x, like(0.0, x)), x, value)
     return _or_libm(block, "tan", x, value)
+
+
+def _up_to_half(block: Block, ratio: Expr) -> Expr:
+    """Return the arc tangent of 0 <= ratio <= 1."""
+    s = block.let(ratio * ratio)
+    tail = _polynomial(block, s, _ARC_TANGENT)
+    return block.let(multiply_add(block, block.let(ratio * s), tail, ratio))
+
+
+def _from(block: Block, angle: Expr, right_angles: int) -> Expr:
+    """Return so many right angles without this one."""
+    first, second = (like(right_angles * part, angle) for part in _RIGHT_ANGLE)
+    return block.let((first - angle) + second)
+
+
+def _with_sign_of(block: Block, x: Expr, size: Expr) -> Expr:
+    integers = with_lanes("int32", x)
+    sign = bits(x, "int32") & const(-(1 << 31), integers)
+    return bits(block.let(bits(size, "int32") | sign), "float32")
+
+
+def atan(block: Block, x: Expr) -> Expr:
+    """Return the arc tangent."""
+    if element(x) != "float32":
+        return lane_by_lane(block, "atan", x)
+    size = block.let(absolute(block, x))
+    steep = block.let(size > like(1.0, x))
+    angle = _up_to_half(block, block.let(choose(steep, like(1.0, x) / size, size)))
+    return _with_sign_of(block, x, choose(steep, _from(block, angle, 1), angle))
+
+
+def atan2(block: Block, y: Expr, x: Expr) -> Expr:
+    """Return the angle of the point (x, y), in the half turn of the sign of y."""
+    if element(x) != "float32":
+        return lane_by_lane(block, "atan2", y, x)
+    across, up = block.let(absolute(block, x)), block.let(absolute(block, y))
+    steep = block.let(up > across)
+    most, least = choose(steep, up, across), block.let(choose(steep, across, up))
+    ratio = block.let(choose(equal(least, most), like(1.0, x), least / most))  # infinities
+    ratio = block.let(choose(equal(most, like(0.0, x)), least, ratio))
+    angle = _up_to_half(block, ratio)
+    angle = block.let(choose(steep, _from(block, angle, 1), angle))
+    behind = bits(x, "int32") < const(0, with_lanes("int32", x))
+    angle = block.let(choose(behind, _from(block, angle, 2), angle))
+    return _with_sign_of(block, y, angle)

@@ -10,7 +10,7 @@
 namespace composite {
 namespace {
 
-absl::Status BreakRegions(const char* request, size_t size) {
+absl::Status BreakGraphs(const char* request, size_t size) {
   TF_ASSIGN_OR_RETURN(const auto record, ParseRequest<tensorflow::NodeDef>(request, size));
   TF_ASSIGN_OR_RETURN(ThreadBreaking(), ParseBreaking(Attr(record, "how").s()));
   return absl::OkStatus();
@@ -19,7 +19,7 @@ absl::Status BreakRegions(const char* request, size_t size) {
 }  // namespace
 }  // namespace composite
 
-extern "C" int composite_test_break_regions(const char* request, size_t size,
-                                            composite_buffer* reply) {
-  return composite::Reply(reply, [&] { return composite::BreakRegions(request, size); });
+extern "C" int composite_test_break_graphs(const char* request, size_t size,
+                                           composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::BreakGraphs(request, size); });
 }

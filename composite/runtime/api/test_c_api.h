@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 /* NodeDef attr how (s): "input", "dtype", "cycle", "function" -> empty: from now on the graph pass
- * breaks each graph of the calling thread that gets regions, see checking/broken_graph.h; "": none.
- */
-COMPOSITE_EXPORT int composite_test_break_regions(const char* request, size_t size,
-                                                  composite_buffer* reply);
+ * breaks each graph and function that it changes on the calling thread, see
+ * checking/broken_graph.h; "": none. */
+COMPOSITE_EXPORT int composite_test_break_graphs(const char* request, size_t size,
+                                                 composite_buffer* reply);
 
 #ifdef __cplusplus
 }

@@ -29,12 +29,12 @@ struct Stats {
   Counter compiles{0};             // kernels that were compiled: none that a cache had
   Counter installed{0};            // kernel records taken in
   Counter rejected{0};             // kernel records refused: damaged, missing, of another machine
-  Counter evicted{0};          // groups of kernels let go: no node had their attributes any more
-  Counter evicted_classes{0};  // classes of shapes that made room for others, with their kernels
-  Counter replaced{0};         // nodes of TensorFlow's own ops that became a composition's
-  Counter regions{0};          // nodes that parts of graphs without an op of their own became
-  Counter invalid_graphs{0};   // graphs and functions without regions, with which they were invalid
-  Counter xla_nodes{0};        // nodes that XLA was given as their expansion, at each compilation
+  Counter evicted{0};           // groups of kernels let go: no node had their attributes any more
+  Counter evicted_classes{0};   // classes of shapes that made room for others, with their kernels
+  Counter replaced{0};          // nodes of TensorFlow's own ops that became a composition's
+  Counter regions{0};           // nodes that parts of graphs without an op of their own became
+  Counter invalid_graphs{0};    // graphs and functions that stay, since a change was invalid
+  Counter xla_nodes{0};         // nodes that XLA was given as their expansion, at each compilation
   Counter in_place_updates{0};  // variables that a kernel has updated where they lie
   Counter copies{0};  // inputs that were copied: packed constants, unaligned ones, to a GPU
   Counter packed_constants{0};  // constants that were packed for a kernel

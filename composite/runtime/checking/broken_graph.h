@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
@@ -15,12 +16,13 @@ enum class Breaking { kNothing, kInput, kDtype, kCycle, kFunction };
 // else.
 absl::StatusOr<Breaking> ParseBreaking(absl::string_view value);
 
-// What the calling thread does to each graph behind its regions.
+// What the calling thread does to each graph and each function that the pass has changed.
 Breaking& ThreadBreaking();
 
-// Breaks the first call of a region: it loses an input, is given one of another dtype, waits for
-// itself, or names no function. Nothing for a graph without regions.
+// Breaks the first call of a made function: it loses an input, is given one of another dtype, waits
+// for itself, or names no function. Nothing where there is none.
 absl::Status Break(Breaking how, tensorflow::Graph* graph);
+absl::Status Break(Breaking how, tensorflow::FunctionDef* function);
 
 }  // namespace composite
 

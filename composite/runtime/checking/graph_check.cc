@@ -1,21 +1,19 @@
 #include "composite/runtime/checking/graph_check.h"
 
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "composite/runtime/base/stats.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/validate.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
 
 namespace composite {
 namespace {
@@ -60,10 +58,9 @@ bool Fit(const google::protobuf::RepeatedPtrField<tensorflow::OpDef::ArgDef>& de
   return true;
 }
 
-// Of a node that calls the function of a region.
+// Of a node that calls a made function.
 absl::Status CheckCall(const Node& node, const FunctionLibraryDefinition& library) {
   const std::string name(VersionOf(node.attrs().Find(kFunctionAttr)));
-  if (!absl::StartsWith(name, kRegionPrefix)) return absl::OkStatus();
   // Not Find(): a library may have what its default registry has, see AddIfMissing.
   const tensorflow::OpDef* signature = nullptr;
   if (!library.LookUpOpDef(name, &signature).ok()) {
@@ -78,13 +75,32 @@ absl::Status CheckCall(const Node& node, const FunctionLibraryDefinition& librar
 
 }  // namespace
 
+bool CallsMadeFunction(const std::string& op, tensorflow::AttrSlice attrs) {
+  const bool is_call = op == "PartitionedCall" || op == "StatefulPartitionedCall";
+  if (!is_call && op != kFunctionOp) return false;
+  return absl::StartsWith(VersionOf(attrs.Find(kFunctionAttr)),
+                          is_call ? kMadePrefix : kRegionPrefix);
+}
+
+absl::StatusOr<std::unique_ptr<Graph>> CopyOf(const Graph& graph) {
+  const tensorflow::OpDef* known = nullptr;
+  for (const Node* node : graph.op_nodes()) {
+    TF_RETURN_IF_ERROR(graph.flib_def().LookUpOpDef(node->type_string(), &known));
+  }
+  auto copy = std::make_unique<Graph>(graph.flib_def());
+  copy->Copy(graph);
+  return copy;
+}
+
 absl::Status CheckGraph(const tensorflow::FunctionDef& function, const Graph& graph,
                         const FunctionLibraryDefinition& library) {
   absl::flat_hash_set<absl::string_view> names;
   for (const Node* node : graph.op_nodes()) {
     if (!names.insert(node->name()).second) return Invalid(*node, "has the name of another one");
     TF_RETURN_IF_ERROR(CheckInputs(*node));
-    if (node->type_string() == kFunctionOp) TF_RETURN_IF_ERROR(CheckCall(*node, library));
+    if (CallsMadeFunction(node->type_string(), node->attrs())) {
+      TF_RETURN_IF_ERROR(CheckCall(*node, library));
+    }
   }
   for (const auto& [name, node] : function.control_ret()) {
     if (names.contains(node)) continue;
@@ -100,6 +116,14 @@ absl::Status CheckFunction(const tensorflow::FunctionDef& function,
   TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(
       function, tensorflow::AttrSlice(&function.attr()), &library, &body));
   return CheckGraph(function, *body->graph, library);
+}
+
+void NoteInvalid(absl::string_view function, absl::string_view without, const absl::Status& why) {
+  Count(GlobalStats().invalid_graphs);
+  const std::string what =
+      function.empty() ? "a session's graph" : absl::StrCat("function ", function);
+  LOG(WARNING) << "Composite: " << what << " runs without " << without
+               << ", with which it would not be valid: " << why.message();
 }
 
 }  // namespace composite

@@ -27,17 +27,6 @@ struct HotExpansion::Form {
   }
 };
 
-namespace {
-
-bool HasEmptyInput(OpKernelContext* context) {
-  for (int i = 0; i < context->num_inputs(); ++i) {
-    if (context->input(i).NumElements() == 0) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 HotExpansion::HotExpansion(std::shared_ptr<const Expansion> expansion)
     : expansion_(std::move(expansion)) {}
 
@@ -45,8 +34,6 @@ HotExpansion::~HotExpansion() = default;
 
 const InstantiatedFunction* HotExpansion::Find(FunctionLibraryRuntime* runtime,
                                                OpKernelContext* context) {
-  // oneDNN's ops, which optimizers rewrite graphs to on some machines, end the process in TF 2.21
-  // when an inner product is empty.
   if (HasEmptyInput(context)) return nullptr;
   const Form* form = exact_.load(std::memory_order_acquire);
   if (form == nullptr || !form->Takes(context)) form = Advance(runtime, context);

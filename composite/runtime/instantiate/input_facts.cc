@@ -15,6 +15,13 @@ absl::InlinedVector<InputFact, 8> ShapeFacts(tensorflow::OpKernelContext* contex
   return facts;
 }
 
+bool HasEmptyInput(tensorflow::OpKernelContext* context) {
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    if (context->input(i).NumElements() == 0) return true;
+  }
+  return false;
+}
+
 Signature SignatureOf(tensorflow::OpKernelContext* context) {
   Signature call;
   for (int i = 0; i < context->num_inputs(); ++i) {

@@ -15,6 +15,10 @@ namespace composite {
 // Dtypes and shapes, without values.
 absl::InlinedVector<InputFact, 8> ShapeFacts(tensorflow::OpKernelContext* context);
 
+// Whether an input has no elements. oneDNN's ops, which optimizers rewrite graphs to on some
+// machines, end the process in TF 2.21 when an inner product is empty.
+bool HasEmptyInput(tensorflow::OpKernelContext* context);
+
 // The shapes alone, as kernels are chosen by.
 Signature SignatureOf(tensorflow::OpKernelContext* context);
 

@@ -6,6 +6,7 @@
 #include "composite/runtime/instantiate/expansion_library.h"
 #include "composite/runtime/instantiate/inline_run.h"
 #include "composite/runtime/instantiate/input_facts.h"
+#include "composite/runtime/instantiate/partition_passes.h"
 #include "composite/runtime/kernels/options.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/resource_handle.h"
@@ -45,7 +46,12 @@ class KernelFrame : public tensorflow::CallFrameInterface {
     if (value.dtype() != context_->expected_output_dtype(index)) {
       return absl::InternalError("an expansion returns another dtype than its op");
     }
-    if (keeps_results_) context_->set_output(index, value);
+    if (!keeps_results_) return absl::OkStatus();
+    if (Tensor* set = context_->mutable_output(index); set != nullptr) {
+      *set = value;  // of a run that failed
+    } else {
+      context_->set_output(index, value);
+    }
     return absl::OkStatus();
   }
 
@@ -91,7 +97,13 @@ absl::StatusOr<std::shared_ptr<const InstantiatedExpansion>> InstantiatedExpansi
 }
 
 absl::Status InstantiatedExpansion::InstantiateOnCpu() {
-  TF_ASSIGN_OR_RETURN(plain_, InstantiatedFunction::Make(runtime_, expansion_->name, library_));
+  auto plain = InstantiatedFunction::Make(runtime_, expansion_->name, library_);
+  if (plain.ok()) {
+    plain_ = *std::move(plain);
+  } else {
+    plain_ = Rewritten(runtime_);
+    if (plain_ == nullptr) return plain.status();
+  }
   MayBecomeHot();
   return absl::OkStatus();
 }
@@ -104,11 +116,40 @@ void InstantiatedExpansion::MayBecomeHot() {
   }
 }
 
+std::unique_ptr<const InstantiatedFunction> InstantiatedExpansion::Rewritten(
+    Runtime* runtime) const {
+  auto library = WithPartitionPasses(*library_, runtime->device()->name());
+  if (!library.ok() || *library == nullptr) return nullptr;
+  auto made = InstantiatedFunction::Make(runtime, expansion_->name, *std::move(library));
+  return made.ok() ? *std::move(made) : nullptr;
+}
+
+absl::Status InstantiatedExpansion::RunRewritten(Runtime* runtime, OpKernelContext* context,
+                                                 const absl::Status& first) const {
+  const bool is_refusal = absl::IsInvalidArgument(first) || absl::IsUnimplemented(first);
+  if (!is_refusal || !expansion_->fdef.control_ret().empty() || HasEmptyInput(context)) {
+    return first;
+  }
+  const InstantiatedFunction* rewritten = nullptr;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!rewritten_.has_value()) rewritten_ = Rewritten(runtime);
+    rewritten = rewritten_->get();
+  }
+  if (rewritten == nullptr) return first;
+  KernelFrame frame(context);
+  if (!RunOnCpu(runtime, context, *rewritten, &frame).ok()) return first;
+  serving_.store(rewritten, std::memory_order_release);
+  return absl::OkStatus();
+}
+
 const InstantiatedFunction& InstantiatedExpansion::Form(Runtime* runtime, OpKernelContext* context,
                                                         bool strict) const {
   const InstantiatedFunction* optimized =
       hot_ != nullptr && !strict ? hot_->Find(runtime, context) : nullptr;
-  return optimized != nullptr ? *optimized : *plain_;
+  if (optimized != nullptr) return *optimized;
+  const InstantiatedFunction* serving = serving_.load(std::memory_order_acquire);
+  return serving != nullptr && !HasEmptyInput(context) ? *serving : *plain_;
 }
 
 absl::Status InstantiatedExpansion::InstantiateOnDevice(const OpKernelContext& context) {
@@ -139,7 +180,8 @@ bool InstantiatedExpansion::Serves(Runtime* runtime, const OpKernelContext& cont
 absl::Status InstantiatedExpansion::Run(Runtime* runtime, OpKernelContext* context,
                                         bool strict) const {
   KernelFrame frame(context);
-  return RunOnCpu(runtime, context, Form(runtime, context, strict), &frame);
+  const absl::Status status = RunOnCpu(runtime, context, Form(runtime, context, strict), &frame);
+  return status.ok() ? status : RunRewritten(runtime, context, status);
 }
 
 absl::Status InstantiatedExpansion::Placed(Runtime* runtime, OpKernelContext* context,

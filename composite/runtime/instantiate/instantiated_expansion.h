@@ -3,14 +3,18 @@
 #ifndef COMPOSITE_RUNTIME_INSTANTIATE_INSTANTIATED_EXPANSION_H_
 #define COMPOSITE_RUNTIME_INSTANTIATE_INSTANTIATED_EXPANSION_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/graph/facts.h"
 #include "composite/runtime/instantiate/hot_expansion.h"
@@ -59,6 +63,12 @@ class InstantiatedExpansion {
   absl::Status InstantiateOnCpu();
   absl::Status InstantiateOnDevice(const tensorflow::OpKernelContext& context);
   void MayBecomeHot();
+  // The ops as oneDNN's passes rewrite them; null if they rewrite none.
+  std::unique_ptr<const InstantiatedFunction> Rewritten(Runtime* runtime) const;
+  // Runs these, once the ops themselves have refused a call. The first error where they refuse it
+  // too, or where ops keep state, which must not see two runs.
+  absl::Status RunRewritten(Runtime* runtime, tensorflow::OpKernelContext* context,
+                            const absl::Status& first) const;
   // What a call on one device runs.
   const InstantiatedFunction& Form(Runtime* runtime, tensorflow::OpKernelContext* context,
                                    bool strict) const;
@@ -69,6 +79,11 @@ class InstantiatedExpansion {
   std::shared_ptr<const Library> library_;
   std::unique_ptr<const InstantiatedFunction> plain_;
   std::unique_ptr<HotExpansion> hot_;  // null: the ops run as they are
+  mutable ForkMutex mu_;
+  mutable absl::optional<std::unique_ptr<const InstantiatedFunction>> rewritten_
+      ABSL_GUARDED_BY(mu_);  // empty: nothing was refused yet
+  // What has run a call that the ops had refused; null: none has.
+  mutable std::atomic<const InstantiatedFunction*> serving_{nullptr};
   // On a device that is no CPU.
   bool is_spread_ = false;              // over several devices
   std::vector<std::string> resources_;  // where those lie that the function is spread for

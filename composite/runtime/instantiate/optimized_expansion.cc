@@ -1,6 +1,5 @@
 #include "composite/runtime/instantiate/optimized_expansion.h"
 
-#include <unordered_map>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -10,11 +9,11 @@
 #include "absl/types/optional.h"
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/instantiate/background.h"
+#include "composite/runtime/instantiate/partition_passes.h"
 #include "composite/runtime/instantiate/private_runtime.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/function_body.h"
-#include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/graph_to_functiondef.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"
@@ -90,21 +89,6 @@ std::vector<std::string> NamesOf(absl::Span<Node* const> nodes) {
   return names;
 }
 
-// The passes that TensorFlow runs on each partition of a graph: oneDNN's rewrites.
-absl::Status RunPartitionPasses(const Device& device, FunctionLibraryDefinition* library,
-                                std::unique_ptr<Graph>* graph) {
-  std::unordered_map<std::string, std::unique_ptr<Graph>> partitions;
-  partitions[device.name()] = std::move(*graph);
-  tensorflow::GraphOptimizationPassOptions options;
-  options.flib_def = library;
-  options.is_function_graph = true;
-  options.partition_graphs = &partitions;
-  absl::Status status = tensorflow::OptimizationPassRegistry::Global()->RunGrouping(
-      tensorflow::OptimizationPassRegistry::POST_PARTITIONING, options);
-  *graph = std::move(partitions.begin()->second);
-  return status;
-}
-
 }  // namespace
 
 void SetRewriterOptions(RewriterConfig options) {
@@ -151,7 +135,7 @@ absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
                                                            cpu, Config(rewrites), expansion.name,
                                                            options, &graph));
   }
-  TF_RETURN_IF_ERROR(RunPartitionPasses(*device, library.get(), &graph));
+  TF_RETURN_IF_ERROR(RunPartitionPasses(device->name(), library.get(), &graph));
   OptimizedFunction optimized;
   optimized.name = absl::StrCat(expansion.name, "_optimized");
   tensorflow::FunctionDef fdef;

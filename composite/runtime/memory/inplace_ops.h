@@ -7,10 +7,10 @@
 
 namespace composite {
 
-// Records whether a graph, or a function that it may call, has such an op. Must be called before
-// the graph runs. `library` may be null.
+// Records whether a graph, or a function of `library` that it reaches, has such an op. Must be
+// called before the graph runs.
 void NoteInplaceOps(const tensorflow::Graph& graph,
-                    const tensorflow::FunctionLibraryDefinition* library);
+                    const tensorflow::FunctionLibraryDefinition& library);
 
 // Whether any graph of the process has one.
 bool HasInplaceOps();

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/sha256.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/lib/strings/proto_serialization.h"
@@ -25,7 +26,6 @@ using tensorflow::NodeDef;
 using Named = absl::flat_hash_map<std::string, std::string>;
 
 constexpr size_t kDigits = 32;
-constexpr char kPrefix[] = "__composite_";
 const std::string kHere(1, '\0');  // stands for the name of function[0], with a number for another
 
 // The functions that an attribute names.
@@ -130,7 +130,7 @@ absl::Status AddIfMissing(const tensorflow::FunctionDef& function,
 
 absl::string_view DigestInName(absl::string_view name) {
   const size_t underscore = name.rfind('_');
-  if (!absl::StartsWith(name, kPrefix) || underscore == name.npos) return "";
+  if (!absl::StartsWith(name, kMadePrefix) || underscore == name.npos) return "";
   const absl::string_view digits = name.substr(underscore + 1);
   const bool is_hash = digits.size() == kDigits && absl::c_all_of(digits, [](char c) {
                          return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');

@@ -25,6 +25,8 @@ inline constexpr char kFunctionAttr[] = "f";
 // On such a node that keeps values for a backward (tensorflow/saving_forward.h): the name of the
 // forward node that it is to take the place of.
 inline constexpr char kSavingForwardAttr[] = "_composite_twin";
+// Begins the names of the functions that the runtime makes.
+inline constexpr char kMadePrefix[] = "__composite_";
 // Begins the names of the functions of regions (composite/runtime/regions).
 inline constexpr char kRegionPrefix[] = "__composite_region_";
 

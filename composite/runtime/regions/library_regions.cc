@@ -6,12 +6,11 @@
 
 #include "absl/algorithm/container.h"
 #include "composite/runtime/base/op_traits.h"
-#include "composite/runtime/base/stats.h"
+#include "composite/runtime/checking/graph_check.h"
 #include "composite/runtime/regions/function_regions.h"
 #include "composite/runtime/variables/uses.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
@@ -96,13 +95,7 @@ class Adding {
   // A graph with regions; null if there are none.
   absl::StatusOr<std::unique_ptr<Graph>> Changed(const FunctionDef& function, const Names& denied,
                                                  const Graph& graph) {
-    // A copy ends the process if an op is unknown.
-    const tensorflow::OpDef* known = nullptr;
-    for (const Node* node : graph.op_nodes()) {
-      TF_RETURN_IF_ERROR(graph.flib_def().LookUpOpDef(node->type_string(), &known));
-    }
-    auto copy = std::make_unique<Graph>(graph.flib_def());
-    copy->Copy(graph);
+    TF_ASSIGN_OR_RETURN(auto copy, CopyOf(graph));
     TF_ASSIGN_OR_RETURN(const int regions,
                         AddRegions(function, SelectionOf(denied), joining_, &library_, copy.get()));
     count_ += regions;
@@ -121,9 +114,7 @@ class Adding {
   }
 
   static void Keep(const std::string& function, const absl::Status& why) {
-    Count(GlobalStats().invalid_graphs);
-    LOG(WARNING) << "Composite: function " << function
-                 << " runs without regions, with which it would not be valid: " << why.message();
+    NoteInvalid(function, "regions", why);
   }
 
   // The functions that loops of the graph and of these functions run, as they are by now.

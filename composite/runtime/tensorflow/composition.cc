@@ -132,7 +132,7 @@ absl::flat_hash_set<std::string> FunctionsOfXla(const FunctionLibraryDefinition&
 
 bool KeepsTfOps(const FunctionDef& function) {
   const std::string& name = function.signature().name();
-  return IsTrue(function.attr(), kXlaAttr) || absl::StartsWith(name, "__composite_") ||
+  return IsTrue(function.attr(), kXlaAttr) || absl::StartsWith(name, kMadePrefix) ||
          absl::StrContains(name, kBackwardName);
 }
 

@@ -13,10 +13,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/checking/broken_graph.h"
+#include "composite/runtime/checking/graph_check.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/memory/inplace_ops.h"
 #include "composite/runtime/portable/portable_calls.h"
@@ -47,6 +52,7 @@ using tensorflow::Edge;
 using tensorflow::FunctionLibraryDefinition;
 using tensorflow::Graph;
 using tensorflow::Node;
+using PassOptions = tensorflow::GraphOptimizationPassOptions;
 using Expansions = std::vector<std::shared_ptr<const Expansion>>;
 
 const Edge* OriginOf(const Edge* edge, const Graph& graph) {
@@ -99,14 +105,63 @@ absl::Status Replace(Graph* graph, Node* node, tensorflow::NodeDef def) {
   return absl::OkStatus();
 }
 
-// `function` is where the graph comes from; null for a session's.
-absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::FunctionDef* function,
-                                        const Devices& devices) {
-  RewriteOptions rewriting;
-  rewriting.compositions =
-      Registry::Global().has_replacements() && (function == nullptr || !KeepsTfOps(*function));
-  if (function != nullptr && IsEagerWrapper(*function)) rewriting.context = NodeContext::kEager;
-  rewriting.devices = devices;
+// A Session looks functions up in the graph's own library, a tf.function in options.flib_def.
+const FunctionLibraryDefinition& LibraryOf(const PassOptions& options) {
+  return options.flib_def != nullptr ? *options.flib_def : (*options.graph)->flib_def();
+}
+
+absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* library) {
+  for (const auto& expansion : used) {
+    for (const std::string& name : expansion->library->ListFunctionNames()) {
+      TF_RETURN_IF_ERROR(AddIfMissing(*expansion->library->Find(name), library));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Graph>> Changed(const PassOptions& options,
+                                               absl::FunctionRef<absl::Status(Graph*)> change) {
+  const tensorflow::FunctionDef none;
+  TF_ASSIGN_OR_RETURN(auto graph, CopyOf(**options.graph));
+  TF_RETURN_IF_ERROR(change(graph.get()));
+  TF_RETURN_IF_ERROR(Break(ThreadBreaking(), graph.get()));
+  TF_RETURN_IF_ERROR(
+      CheckGraph(options.function_def != nullptr ? *options.function_def : none, *graph,
+                 options.flib_def != nullptr ? *options.flib_def : graph->flib_def()));
+  return graph;
+}
+
+// Has `change` change the graph; where TensorFlow could not run the result, the graph stays
+// `without` it.
+void ChangeGraph(const PassOptions& options, absl::string_view without,
+                 absl::FunctionRef<absl::Status(Graph*)> change) {
+  auto changed = Changed(options, change);
+  if (changed.ok()) {
+    *options.graph = *std::move(changed);
+  } else {
+    NoteInvalid(options.function_def != nullptr ? options.function_def->signature().name() : "",
+                without, changed.status());
+  }
+}
+
+// Puts what a function became in its place; where TensorFlow could not run that, the function stays
+// `without` it. Whether it is in place.
+absl::StatusOr<bool> ChangeFunction(tensorflow::FunctionDef changed, absl::string_view without,
+                                    FunctionLibraryDefinition* library) {
+  absl::Status status = Break(ThreadBreaking(), &changed);
+  if (status.ok()) status = CheckFunction(changed, *library);
+  const std::string& name = changed.signature().name();
+  if (!status.ok()) {
+    NoteInvalid(name, without, status);
+    return false;
+  }
+  TF_RETURN_IF_ERROR(library->ReplaceFunction(name, changed));
+  return true;
+}
+
+constexpr char kExpansions[] = "expansions in the places of composites";
+
+absl::StatusOr<Expansions> ReplaceNodes(const RewriteOptions& rewriting, Graph* graph) {
   std::vector<Node*> nodes;
   for (Node* node : graph->op_nodes()) nodes.push_back(node);
   Expansions used;
@@ -137,8 +192,27 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
   return used;
 }
 
-absl::Status RewriteLibrary(FunctionLibraryDefinition* library, const Devices& devices,
-                            Expansions* used) {
+void RewriteGraph(const PassOptions& options, const Devices& devices) {
+  const tensorflow::FunctionDef* function = options.function_def;  // null for a session's graph
+  RewriteOptions rewriting;
+  rewriting.compositions =
+      Registry::Global().has_replacements() && (function == nullptr || !KeepsTfOps(*function));
+  if (function != nullptr && IsEagerWrapper(*function)) rewriting.context = NodeContext::kEager;
+  rewriting.devices = devices;
+  const bool may_change = absl::c_any_of((*options.graph)->op_nodes(), [&](const Node* node) {
+    return MayRewrite(node->type_string(), rewriting);
+  });
+  if (!may_change) return;
+  ChangeGraph(options, kExpansions, [&](Graph* graph) -> absl::Status {
+    TF_RETURN_IF_ERROR(MergeSavingForwards(graph));
+    TF_ASSIGN_OR_RETURN(const Expansions used, ReplaceNodes(rewriting, graph));
+    if (options.flib_def != nullptr) TF_RETURN_IF_ERROR(AddMissing(used, options.flib_def));
+    return AddMissing(used, graph->mutable_flib_def());
+  });
+}
+
+absl::Status RewriteLibrary(const PassOptions& options, const Devices& devices) {
+  FunctionLibraryDefinition* library = options.flib_def;
   const bool replace = Registry::Global().has_replacements();
   absl::flat_hash_set<std::string> keep;
   if (replace) keep = FunctionsOfXla(*library);
@@ -151,45 +225,54 @@ absl::Status RewriteLibrary(FunctionLibraryDefinition* library, const Devices& d
     const tensorflow::FunctionDef& function = learned.has_value() ? *learned : record->fdef();
     // The wrapper of an eager call is rewritten when it is instantiated itself.
     const bool stays = KeepsTfOps(function) || IsEagerWrapper(function) || keep.contains(name);
-    RewriteOptions options;
-    options.compositions = replace && !stays;
-    options.devices = devices;
-    auto rewritten = RewriteFunction(function, options, used);
-    if (!rewritten.has_value()) rewritten = std::move(learned);
-    if (rewritten.has_value()) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, *rewritten));
+    RewriteOptions rewriting;
+    rewriting.compositions = replace && !stays;
+    rewriting.devices = devices;
+    Expansions used;
+    auto rewritten = RewriteFunction(function, rewriting, &used);
+    bool is_done = false;
+    if (rewritten.has_value()) {
+      TF_RETURN_IF_ERROR(AddMissing(used, library));
+      TF_RETURN_IF_ERROR(AddMissing(used, (*options.graph)->mutable_flib_def()));
+      TF_ASSIGN_OR_RETURN(is_done, ChangeFunction(*std::move(rewritten), kExpansions, library));
+    }
+    if (!is_done && learned.has_value()) {
+      TF_RETURN_IF_ERROR(library->ReplaceFunction(name, *learned));
+    }
   }
   return absl::OkStatus();
 }
 
 // Has composites be nodes again where a portable model calls functions in their places.
-absl::Status RestoreNodes(Graph* graph, FunctionLibraryDefinition* library) {
-  PortableCalls calls(library != nullptr ? *library : graph->flib_def());
-  std::vector<std::pair<Node*, tensorflow::NodeDef>> nodes;
-  for (Node* node : graph->op_nodes()) {
-    if (auto restored = calls.NodeOf(node->def())) nodes.emplace_back(node, *std::move(restored));
+absl::Status RestoreNodes(const PassOptions& options) {
+  constexpr char kComposites[] = "composites in the places of a portable model's calls";
+  PortableCalls calls(LibraryOf(options));
+  std::vector<std::pair<std::string, tensorflow::NodeDef>> nodes;
+  for (Node* node : (*options.graph)->op_nodes()) {
+    if (auto restored = calls.NodeOf(node->def())) {
+      nodes.emplace_back(node->name(), *std::move(restored));
+    }
   }
   std::vector<tensorflow::FunctionDef> functions;
-  if (library != nullptr) {
-    for (const std::string& name : library->ListFunctionNames()) {
-      auto record = library->FindRecord(name);
+  if (options.flib_def != nullptr) {
+    for (const std::string& name : options.flib_def->ListFunctionNames()) {
+      auto record = options.flib_def->FindRecord(name);
       if (record == nullptr) continue;
       auto restored = calls.Restored(record->fdef());
       if (restored.has_value()) functions.push_back(*std::move(restored));
     }
   }
-  for (auto& [node, restored] : nodes)
-    TF_RETURN_IF_ERROR(Replace(graph, node, std::move(restored)));
-  for (const tensorflow::FunctionDef& function : functions) {
-    TF_RETURN_IF_ERROR(library->ReplaceFunction(function.signature().name(), function));
+  if (!nodes.empty()) {
+    ChangeGraph(options, kComposites, [&](Graph* graph) -> absl::Status {
+      const auto named = graph->BuildNodeNameIndex();
+      for (auto& [name, restored] : nodes) {
+        TF_RETURN_IF_ERROR(Replace(graph, named.at(name), std::move(restored)));
+      }
+      return absl::OkStatus();
+    });
   }
-  return absl::OkStatus();
-}
-
-absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* library) {
-  for (const auto& expansion : used) {
-    for (const std::string& name : expansion->library->ListFunctionNames()) {
-      TF_RETURN_IF_ERROR(AddIfMissing(*expansion->library->Find(name), library));
-    }
+  for (tensorflow::FunctionDef& function : functions) {
+    TF_RETURN_IF_ERROR(ChangeFunction(std::move(function), kComposites, options.flib_def).status());
   }
   return absl::OkStatus();
 }
@@ -238,8 +321,7 @@ bool RegionsMatter() {
 
 // Returns how many there are. In bodies of functions alone: what a session fetches or feeds, it
 // finds by its name.
-absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
-                                   const Devices& devices) {
+absl::StatusOr<int64_t> AddRegions(const PassOptions& options, const Devices& devices) {
   if (options.flib_def == nullptr || !RegionsMatter()) return 0;
   const tensorflow::FunctionDef* function = options.function_def;
   const auto may_join = [&](const Node& node) {
@@ -255,27 +337,18 @@ absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOption
 
 class CompositePass : public tensorflow::GraphOptimizationPass {
  public:
-  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
+  absl::Status Run(const PassOptions& options) override {
     if (options.graph == nullptr) return absl::OkStatus();
-    Graph* graph = options.graph->get();
-    NoteInplaceOps(*graph, options.flib_def);
-    TF_RETURN_IF_ERROR(RestoreNodes(graph, options.flib_def));
+    NoteInplaceOps(**options.graph, LibraryOf(options));
+    TF_RETURN_IF_ERROR(RestoreNodes(options));
     const Devices devices{options.device_set, options.default_function_device};
     const PreparedUnder choices(options.function_def);
     TF_ASSIGN_OR_RETURN(const int64_t regions, AddRegions(options, devices));
-    graph = options.graph->get();
-    TF_RETURN_IF_ERROR(
-        LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));
+    TF_RETURN_IF_ERROR(LearnFunctions(LibraryOf(options), options.graph->get()));
     // The first regions of a process may all be in the library, where nothing has learned them.
     if (regions == 0 && Registry::Global().empty()) return absl::OkStatus();
-    TF_RETURN_IF_ERROR(MergeSavingForwards(graph));
-    TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def, devices));
-    if (options.flib_def != nullptr) {
-      TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, devices, &used));
-      TF_RETURN_IF_ERROR(AddMissing(used, options.flib_def));
-    }
-    // A Session looks functions up in the graph's own library, a tf.function in options.flib_def.
-    return AddMissing(used, graph->mutable_flib_def());
+    RewriteGraph(options, devices);
+    return options.flib_def == nullptr ? absl::OkStatus() : RewriteLibrary(options, devices);
   }
 };
 

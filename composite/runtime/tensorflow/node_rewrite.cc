@@ -11,6 +11,11 @@ namespace composite {
 
 using tensorflow::NodeDef;
 
+bool MayRewrite(const std::string& op, const RewriteOptions& options) {
+  const Registry& registry = Registry::Global();
+  return registry.Contains(op) || (options.compositions && registry.Replacement(op) != nullptr);
+}
+
 absl::optional<NodeRewrite> RewriteNode(const NodeDef& node, const RewriteOptions& options,
                                         FactsOfNode facts, VariablesOfNode variables) {
   // Its kernel finds out what it computes.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct RewriteOptions {
 
 // The inputs of a node that are what a variable holds, in order.
 using VariablesOfNode = absl::FunctionRef<std::vector<int>(const tensorflow::NodeDef&)>;
+
+// Whether a node of this op can be rewritten: it is a composite, or may become one.
+bool MayRewrite(const std::string& op, const RewriteOptions& options);
 
 // Empty for a node that is no composite and becomes none.
 absl::optional<NodeRewrite> RewriteNode(const tensorflow::NodeDef& node,

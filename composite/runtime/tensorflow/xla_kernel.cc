@@ -59,6 +59,18 @@ std::string Unsupported(const Expansion& expansion, const tensorflow::DeviceType
   return "";
 }
 
+// "ops.py:12:5" of a write that may make a TensorArray grow, which XLA gives another place within
+// the array; absent where there is none.
+absl::optional<std::string> Growing(const Expansion& expansion) {
+  for (const std::string& name : expansion.library->ListFunctionNames()) {
+    for (const tensorflow::NodeDef& node : expansion.library->Find(name)->node_def()) {
+      const auto grows = node.attr().find("resize_if_index_out_of_bounds");
+      if (grows != node.attr().end() && grows->second.b()) return AuthorsPlace(node);
+    }
+  }
+  return absl::nullopt;
+}
+
 // Has XLA look for constants among what a branch or a loop is given, as TensorFlow's Python has it
 // do where it knows that XLA will compile; without, a shape from outside of a loop is none inside.
 constexpr char kFindConstants[] = "_xla_propagate_compile_time_consts";
@@ -100,6 +112,7 @@ class Lowering {
     const std::string missing =
         Unsupported(**expansion, context_->compiler()->options().device_type);
     if (!missing.empty()) return NoKernel(missing);
+    if (const auto growing = Growing(**expansion)) return MayGrow(*growing);
     TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, (*expansion)->Body());
     absl::Status status = Build(**expansion, *body);
     if (status.ok()) Count(GlobalStats().xla_nodes);
@@ -170,6 +183,14 @@ class Lowering {
         absl::StrCat(op, " is not supported by XLA, and ", version_->op_name, " (", version_->place,
                      ") comes to it here; call it outside of what is compiled with "
                      "jit_compile=True"));
+  }
+
+  absl::Status MayGrow(const std::string& place) const {
+    return absl::UnimplementedError(absl::StrCat(
+        place, "dynamic_size is not supported by XLA, whose arrays never grow, and ",
+        version_->op_name, " (", version_->place,
+        ") comes to a TensorArray with dynamic_size=True here; give it its size alone, or call the "
+        "op outside of what is compiled with jit_compile=True"));
   }
 
   absl::Status Build(const Expansion& expansion, const tensorflow::FunctionBody& body) {

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from composite.kernels.samples import Samples
 from composite.ops import functions
-from composite.reference.domains import under_roots
+from composite.reference.domains import cast_to_places, under_roots
 from tests.compiler.tvm.conftest import library_of
 
 SHAPE = (30, 20)
@@ -47,3 +47,32 @@ def test_signs_stay_where_they_give_no_nan() -> None:
     for sample in Samples(lambda _: library, [[SHAPE] * 2]):
         if sample.draw.kind == "ordinary inputs":
             assert (sample.inputs[0] < 0).any()
+
+
+def embedded(table: Any, ids: Any) -> Any:
+    return tf.gather(table, tf.cast(tf.reshape(ids, [-1]), tf.int32)) * 2.0
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (embedded, {1}),
+        (lambda x, y: tf.gather(x, tf.cast(y[:, 0] * 2.0, tf.int64)) + y, {1}),
+        (lambda x, y: tf.where(x > 0.0, x, y), set()),
+        (lambda x, y: tf.cast(tf.cast(x, tf.int32), tf.float32) * y, set()),
+    ],
+)
+def test_cast_to_places(body: Any, wanted: set[int]) -> None:
+    library = library_of(body, [tf.TensorSpec(SHAPE)] * 2)
+    assert cast_to_places(functions.body(library)) == wanted
+
+
+def test_samples_have_places_that_are_there() -> None:
+    shapes = [(10, 4), (3, 5)]
+    library = library_of(embedded, [tf.TensorSpec(shape) for shape in shapes])
+    samples = list(Samples(lambda _: library, [shapes]))
+    assert any(sample.draw.special for sample in samples)
+    for sample in samples:
+        assert set(np.unique(sample.inputs[1].astype(int))) <= set(range(10))
+        assert np.unique(sample.inputs[0]).size > 1
+    assert any(np.unique(sample.inputs[1].astype(int)).size > 1 for sample in samples)

@@ -16,15 +16,15 @@ from tests.runtime.regions.test_partition import library_of, regions_of, traced
 WAYS = ("input", "dtype", "cycle", "function")
 
 
-def break_regions(how: str) -> None:
-    k.request("composite_test_break_regions", k.node("", "", how=how))
+def break_graphs(how: str) -> None:
+    k.request("composite_test_break_graphs", k.node("", "", how=how))
 
 
 @pytest.fixture(params=WAYS)
 def broken(request: pytest.FixtureRequest) -> Iterator[str]:
-    break_regions(request.param)
+    break_graphs(request.param)
     yield request.param
-    break_regions("")
+    break_graphs("")
 
 
 def invalid() -> int:
@@ -85,9 +85,9 @@ def test_a_trip_keeps_its_nodes(broken: str) -> None:
 
 
 def test_the_next_function_has_regions() -> None:
-    break_regions("input")
+    break_graphs("input")
     with_regions(chain, tf.ones([3]))
-    break_regions("")
+    break_graphs("")
     assert with_regions(chain, tf.ones([3]))[1] == 1
 
 
@@ -104,7 +104,7 @@ def test_who_asks_for_the_regions_is_told(broken: str) -> None:
 
 def test_an_unknown_way_is_an_error() -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="write one of"):
-        break_regions("gently")
+        break_graphs("gently")
 
 
 def test_a_valid_function_is_not_counted() -> None:
@@ -119,7 +119,7 @@ import tensorflow as tf
 import composite
 from tests.runtime import kernel_support as k
 
-k.request("composite_test_break_regions", k.node("", "", how="cycle"))
+k.request("composite_test_break_graphs", k.node("", "", how="cycle"))
 with composite.options(regions=True):
     step = tf.function(lambda x: tf.nn.relu(x + 1.0) * 2.0)
     step(tf.ones([3]))

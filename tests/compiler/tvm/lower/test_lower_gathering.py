@@ -78,6 +78,37 @@ def test_one_hot(compiler: Any) -> None:
     compiler.compare(function, i)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_scatter_into_a_tensor(compiler: Any, dtype: Any) -> None:
+    """At places that are there several times, too."""
+    x = RANDOM.integers(-9, 9, (7, 5)).astype(dtype)
+    i = np.array([[0], [3], [0], [5], [3], [3]], np.int32)
+    u = RANDOM.integers(-9, 9, (6, 5)).astype(dtype)
+
+    def function(x: Any, i: Any, u: Any) -> Any:
+        pairs = tf.concat([i, i[::-1] % 5], 1)
+        return (
+            tf.tensor_scatter_nd_add(x * 2, i, u),
+            tf.tensor_scatter_nd_sub(x, i, u) + 1,
+            tf.tensor_scatter_nd_add(x, pairs, u[:, 0]),
+        )
+
+    compiler.compare(function, x, i, u)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_one_hot_of_narrow_integers(compiler: Any, dtype: Any) -> None:
+    """A depth beyond the dtype has places that no index equals."""
+    i = np.array([[0, 4, 100], [5, 2, 127]], dtype)
+    i[0, 2] = dtype(-3 if dtype == np.int8 else 253)
+    compiler.compare(lambda i: (tf.one_hot(i, 5), tf.one_hot(i, 300, axis=0)), i)
+
+
+def test_gather_by_narrow_integers(compiler: Any) -> None:
+    i = np.array([[0, 2], [1, 2]], np.int16)
+    compiler.compare(lambda x, i: tf.gather(x, i) * 2.0, X, i)
+
+
 def refused(loaded: Any, arrays: list[np.ndarray], shape: tuple[int, ...]) -> bool:
     """Return whether the kernel reports an error; the host then runs the expansion."""
     try:

@@ -42,6 +42,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float, float]
     "sin": (tf.sin, np.sin, 1.5, 1.0),
     "cos": (tf.cos, np.cos, 1.5, 1.0),
     "tan": (tf.tan, np.tan, 3.0, 1.0),
+    "atan": (tf.atan, np.arctan, 1.5, 1.0),
 }
 
 
@@ -96,6 +97,27 @@ def test_error_bound(compiler: Any, name: str, dtype: Any) -> None:
     worst = int(np.argmax(error))
     bound = bounds[0] if dtype == np.float32 else bounds[1]
     assert error[worst] <= bound, f"{name}({x[worst]!r}) = {result[worst]!r}, not {exact[worst]!r}"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+def test_atan2(compiler: Any, dtype: Any) -> None:
+    """All quarters, the axes and infinities; the sign of zero chooses between half turns."""
+    random = np.random.default_rng(4)
+    ends = np.array([0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan, 1e30, -1e-30], dtype)
+    far = (
+        random.choice([-1, 1], (2, 50_000)) * 10.0 ** random.uniform(-18, 18, (2, 50_000))
+    ).astype(dtype)
+    near = random.uniform(-2, 2, (2, 50_000)).astype(dtype)
+    y, x = np.concatenate([[m.ravel() for m in np.meshgrid(ends, ends)], far, near], 1)
+    with np.errstate(all="ignore"):
+        exact = np.arctan2(y.astype(Wide), x.astype(Wide))
+    loaded = compiler.compile(tf.atan2, [y, x])
+    (result,) = loaded([y, x], [x.shape], [dtype])
+    exact = flushed(result, exact)
+    error = ulp_error(result, exact)
+    worst = int(np.argmax(error))
+    assert error[worst] <= (2.0 if dtype == np.float32 else 1.0), (y[worst], x[worst])
+    assert (np.signbit(result) == np.signbit(y))[~np.isnan(exact)].all()
 
 
 @pytest.mark.parametrize("isa", LEVELS)

@@ -145,12 +145,33 @@ def test_filters_that_do_not_overlap_may_be_infinite(compiler: Any) -> None:
         check(compiler, of_image(how), arrays)
 
 
-def test_strides_with_many_places_are_not_covered(compiler: Any) -> None:
-    for stride, span in [(3, 2), (3, 4)]:
-        how = options("SAME", stride)
-        arrays = operands((1, 6, 6, 3), (span, span, 3, 8), how)
-        with pytest.raises(backend.NotCovered, match=r"strides \(3, 3\) of a filter"):
-            compiler.compile(of_image(how), arrays)
+@pytest.mark.parametrize(
+    ("stride", "span", "padding"),
+    [(3, 2, "SAME"), (3, 4, "SAME"), (3, 5, "VALID"), (4, 1, "SAME"), (2, 1, "VALID")],
+)
+def test_strides_that_do_not_divide_the_filter(
+    compiler: Any, stride: int, span: int, padding: str
+) -> None:
+    how = options(padding, stride)
+    check(compiler, of_image(how), operands((2, 8, 9, 3), (span, span, 3, 8), how))
+
+
+@pytest.mark.parametrize(("spans", "strides"), [((2, 3), (3, 1)), ((1, 5), (2, 3))])
+def test_one_of_two_strides_does_not_divide_the_filter(
+    compiler: Any, spans: tuple[int, int], strides: tuple[int, int]
+) -> None:
+    how = options("SAME", 1) | {"strides": [1, *strides, 1]}
+    check(compiler, of_image(how), operands((2, 8, 9, 3), (*spans, 3, 8), how))
+
+
+def test_gradients_that_are_not_finite_fail_the_kernel(compiler: Any) -> None:
+    """Where filters are wider by zeros: a product of one would be NaN."""
+    how = options("SAME", 3)
+    arrays = operands((2, 6, 6, 3), (2, 2, 3, 8), how)
+    loaded = check(compiler, of_image(how), arrays)
+    arrays[2][1, 1, 0, 3] = np.inf
+    with pytest.raises(AssertionError, match="refused"):
+        loaded(arrays, [arrays[0].shape], [np.float32])
 
 
 def test_unequal_strides(compiler: Any) -> None:
