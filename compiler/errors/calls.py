@@ -66,9 +66,10 @@ return tf.raw_ops.MatMul(a=x, b=y, transpose_a=1)
 
 NODE_NAME = Mistake(
     "C076",
-    "A node's name that is not a constant string",
-    cause="Names of nodes are part of the program, which is the same for all calls.",
-    fix="Pass a string, or leave `name` out.",
+    "A node's name that is not a string",
+    cause="A node has a name that is written out, or that an f-string makes of what is known when "
+    "the op is expanded.",
+    fix="Pass a string or an f-string, or leave `name` out.",
     example="""\
 return tf.nn.relu(x, name=k)
 """,

@@ -36,6 +36,7 @@ from composite.compiler.frontend.bindings import (
     like,
 )
 from composite.compiler.frontend.callables import Callee
+from composite.compiler.frontend.kinds import is_text
 from composite.compiler.frontend.specials import Specials
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.schema import AttrSpec, Composable, OpSchema
@@ -151,13 +152,15 @@ class Calls:
 
     def _build(self, node: Any, op: _Op) -> Any:
         arguments = match(self._source, node, op.signature, self._value)
-        name = self._node_name(arguments)
+        name: Any = self._node_name(arguments)
         arguments = [one for one in arguments if one.parameter is not _NAME]
         for argument in arguments:
             self._check(op, argument)
         given = {one.parameter.op_name: one.value for one in arguments}
         given |= self._python_defaults(op, given)
         keywords = tuple(name for name in op.schema.parameters if name in given)
+        if not isinstance(name, str):  # the expansion knows it
+            given[_NAME.name], keywords, name = name, (*keywords, _NAME.name), ""
         types = tuple("sequence" if output.is_list else "tensor" for output in op.schema.outputs)
         call = Call(
             op=op.schema.op_name,
@@ -186,8 +189,8 @@ class Calls:
             if one.differs and one.op_name not in given
         }
 
-    def _node_name(self, arguments: list[Argument]) -> str:
-        """Return the name that a call gives its node; None means none, as in TensorFlow."""
+    def _node_name(self, arguments: list[Argument]) -> Any:
+        """Return the name that a call gives its node, or text of the IR; "" for none and None."""
         for argument in arguments:
             if argument.parameter is _NAME:
                 name = known(argument.value)
@@ -195,8 +198,12 @@ class Calls:
                     return ""
                 if isinstance(name, str):
                     return name
+                if is_text(argument.value):
+                    return argument.value
                 self._source.fail(
-                    argument.node, NODE_NAME, "the name of a node is a string that is written out"
+                    argument.node,
+                    NODE_NAME,
+                    "the name of a node is a string that is written out, or an f-string",
                 )
         return ""
 

@@ -9,8 +9,19 @@ from typing import Any
 
 from composite.compiler.tfr import dialect
 
-# Functions of Python that give a new list.
+# Functions of Python that give a new list, and those that give a text.
 _LISTS = ("list", "sorted")
+_TEXTS = ("str", "repr", "ascii", "format", "join")
+
+
+def is_text(value: Any) -> bool:
+    """Say whether a value is certainly a text, which a function of Python made, or a part of it."""
+    op = dialect.maker(value)
+    if op is None:
+        return False
+    if op.name == "tfr.builtin":
+        return op.attributes["function"].value in _TEXTS
+    return op.name == "tfr.binary" and any(map(is_text, op.operands))
 
 
 def is_list(value: Any) -> bool:

@@ -28,8 +28,7 @@ const HybridModel* Unwrap(const composite_hybrid* model) {
 absl::StatusOr<std::unique_ptr<HybridModel>> Open(const std::string& path) {
   std::error_code missing;  // a link may lead to the file; where there is none, the model says so
   const std::filesystem::path file = std::filesystem::canonical(path, missing);
-  return HybridModel::Open(missing ? path : file.string(),
-                           composite::tvm_ffi::ByName());
+  return HybridModel::Open(missing ? path : file.string(), composite::tvm_ffi::ByName());
 }
 
 absl::Status Call(HybridModel* model, TF_Tensor* const* inputs, int input_count,

@@ -37,6 +37,9 @@ constexpr int64_t kMaxSteps = 1 << 20;
 
 // Set on errors that carry their place, so that only the innermost node adds its own.
 constexpr char kPlacePayload[] = "composite/place";
+// The last argument of a call whose node has a name that the expansion makes.
+constexpr char kNameKeyword[] = "name";
+
 // Set on the errors that the body raises itself.
 constexpr char kRaisedPayload[] = "composite/raised";
 
@@ -238,16 +241,30 @@ absl::StatusOr<Value> Evaluator::RunSimple(const ProgramNode& node,
 
 absl::StatusOr<Value> Evaluator::RunCall(const Frame& frame, const ProgramNode& node,
                                          const std::vector<Value>& inputs) {
-  if (!node.callee_digest.empty() || Registry::Global().Contains(node.symbol)) {
-    return RunComposite(frame, node, inputs);
+  absl::Span<const std::string> keywords = node.keywords;
+  absl::Span<const Value> values = inputs;
+  std::string name = node.name;
+  if (!keywords.empty() && keywords.back() == kNameKeyword) {
+    const std::string* text = values.back().as_string();
+    if (text == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the name of a node is a str, not ", Describe(values.back())));
+    }
+    name = *text;
+    keywords.remove_suffix(1);
+    values.remove_suffix(1);
   }
-  return emitter_->Call(node.symbol, node.keywords, inputs, node.name);
+  if (!node.callee_digest.empty() || Registry::Global().Contains(node.symbol)) {
+    return RunComposite(frame, node, keywords, values);
+  }
+  return emitter_->Call(node.symbol, keywords, values, name);
 }
 
 // Another composite is expanded in place, unless it is to stay whole: its arguments bound as for
 // any op, its outputs checked against its own declaration.
 absl::StatusOr<Value> Evaluator::RunComposite(const Frame& frame, const ProgramNode& node,
-                                              const std::vector<Value>& inputs) {
+                                              absl::Span<const std::string> keywords,
+                                              absl::Span<const Value> values) {
   if (frame.depth + 1 >= kMaxCallDepth) {
     return absl::ResourceExhaustedError(absl::StrCat("composites are nested deeper than ",
                                                      kMaxCallDepth, " at ", node.symbol,
@@ -255,7 +272,7 @@ absl::StatusOr<Value> Evaluator::RunComposite(const Frame& frame, const ProgramN
   }
   TF_ASSIGN_OR_RETURN(auto callee, Registry::Global().Find(node.symbol, node.callee_digest));
   const OpDef& op_def = callee->op_def;
-  TF_ASSIGN_OR_RETURN(Binding binding, emitter_->Bind(op_def, node.keywords, inputs));
+  TF_ASSIGN_OR_RETURN(Binding binding, emitter_->Bind(op_def, keywords, values));
   if (absl::c_linear_search(whole_, callee->digest)) {
     (*binding.def.mutable_attr())[kProgramAttr].set_s(callee->digest);
     return emitter_->AddBound(op_def, std::move(binding));

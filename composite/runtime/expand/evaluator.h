@@ -89,7 +89,8 @@ class Evaluator {
   absl::StatusOr<Value> RunCall(const Frame& frame, const ProgramNode& node,
                                 const std::vector<Value>& inputs);
   absl::StatusOr<Value> RunComposite(const Frame& frame, const ProgramNode& node,
-                                     const std::vector<Value>& inputs);
+                                     absl::Span<const std::string> keywords,
+                                     absl::Span<const Value> values);
 
   Emitter* emitter_;  // of the graph or the inner function that is being made
   const std::vector<std::string> whole_;

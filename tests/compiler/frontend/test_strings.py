@@ -193,6 +193,32 @@ def test_a_number_that_only_the_run_knows_is_refused() -> None:
         op.expand(X)
 
 
+@Composite("StringsInner", inputs=["x: float"], outputs=["y: float"])
+def inner(x: Any) -> Any:
+    return tf.tanh(x, name="inside")
+
+
+@Composite("StringsNames", inputs=["x: float"], attrs=["k: int", "s: string"], outputs=["y: float"])
+def named(x: Any, k: Any, s: Any) -> Any:
+    for i in range(k):
+        x = tf.sin(x, name=f"{s}_{i}")
+        x = inner(x, name="inner_" + str(i))
+    return tf.nn.relu(x, name="_".join([s, "last"]))
+
+
+def test_names_of_nodes_are_made_of_what_is_known() -> None:
+    def names(**attrs: Any) -> list[str]:
+        return [node.name for node in named.expand(X, **attrs).function[0].node_def]
+
+    inside = "StringsInner/inside"
+    assert names(k=2, s="a") == ["a_0", inside, "a_1", f"{inside}_1", "a_last"]
+    assert names(k=1, s="b") == ["b_0", inside, "b_last"]
+    want = tf.nn.relu(tf.tanh(tf.sin(tf.ones([3]))))
+    np.testing.assert_allclose(named(tf.ones([3]), k=1, s="a"), want, rtol=1e-6)
+    with pytest.raises(CompositeSyntaxError, match="written out, or an f-string"):
+        define("return tf.strings.upper(s, name=k)")
+
+
 def test_messages_of_errors_take_conversions_and_formats() -> None:
     op = define("if k > 3:\n    raise ValueError(f'{s!r} {k:04d} of {x.shape}')\nreturn s")
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"'ab' 0007 of \(3, 4\)"):
