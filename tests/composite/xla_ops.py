@@ -175,5 +175,5 @@ def peeling(x):
     """A loop whose trips differ: it can be no While."""
     rows = [tf.reduce_sum(x, 0)]
     for i in range(x.shape[0]):
-        rows += [tf.reduce_sum(x[i:] * float(i + 1), 0)]
+        rows = rows + [tf.reduce_sum(x[i:] * float(i + 1), 0)]  # noqa: RUF005
     return tf.stack(rows)
