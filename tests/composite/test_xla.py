@@ -251,6 +251,19 @@ def test_an_op_without_a_kernel_for_xla() -> None:
     assert_close(jit(lambda x: ops.spelled(x, spell=False))(X), X + 1)
 
 
+@pytest.mark.parametrize(("times", "loops"), [(4, 0), (40, 1)])
+def test_many_known_trips_are_a_loop(times: int, loops: int) -> None:
+    repeated = jit(lambda x: ops.repeating(x, times=times))
+    hlo = repeated.experimental_get_compiler_ir(X)(stage="hlo")
+    assert len(re.findall(r"= .* while\(", hlo)) == loops
+    assert_close(repeated(X), ops.repeating.python_function(X, times))
+
+
+def test_trips_that_differ_are_unrolled() -> None:
+    x = normal(20, 3)
+    assert_close(jit(ops.peeling)(x), ops.peeling.python_function(x), rounding=1e-4)
+
+
 @pytest.mark.parametrize("size", [0, 2])
 def test_an_array_that_may_grow(size: int) -> None:
     """XLA would write into the last place of the array, or nowhere."""

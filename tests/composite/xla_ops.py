@@ -160,3 +160,20 @@ def growing(x, size, grows):
     for i in tf.range(6):
         rows = rows.write(i, x * tf.cast(i, tf.float32))
     return rows.stack()
+
+
+@Composite("XlaRepeating", inputs=["x: float"], attrs=["times: int"], outputs=["y: float"])
+def repeating(x, times):
+    """A loop whose trips are known, and which could be one."""
+    for i in range(times):
+        x = tf.tanh(x * 0.9 + tf.cast(i, tf.float32) / 100.0)
+    return x
+
+
+@Composite("XlaPeeling", inputs=["x: float"], outputs=["y: float"])
+def peeling(x):
+    """A loop whose trips differ: it can be no While."""
+    rows = [tf.reduce_sum(x, 0)]
+    for i in range(x.shape[0]):
+        rows = rows + [tf.reduce_sum(x[i:] * float(i + 1), 0)]  # noqa: RUF005
+    return tf.stack(rows)

@@ -31,9 +31,10 @@ bool IsRaised(const absl::Status& status);
 class Evaluator {
  public:
   // The emitter must outlive the evaluator. `whole`: versions of composites that are not expanded
-  // where the program calls them.
-  explicit Evaluator(Emitter* emitter, std::vector<std::string> whole = {})
-      : emitter_(emitter), whole_(std::move(whole)) {}
+  // where the program calls them. `keeps_loops`: see kLoopsAttr.
+  explicit Evaluator(Emitter* emitter, std::vector<std::string> whole = {},
+                     bool keeps_loops = false)
+      : emitter_(emitter), whole_(std::move(whole)), keeps_loops_(keeps_loops) {}
 
   // The op's outputs, flattened, of their declared dtypes. `inputs` are flattened, too, and `attrs`
   // are complete. `scope` begins the names of nodes: "Outer/", or nothing. Errors carry the
@@ -74,7 +75,7 @@ class Evaluator {
   absl::Status Assert(const TensorValue& condition, bool raised_when, const absl::Status& error);
 
   // evaluator_while.cc: the trips of a loop whose conditions are known, one after the other; from
-  // the first trip on that a tensor decides, a While.
+  // the first trip on that a tensor decides, or loops are kept from, a While.
   absl::StatusOr<std::vector<Value>> RunWhile(const Frame& frame, const ProgramNode& node,
                                               std::vector<Value> inputs);
   absl::StatusOr<absl::optional<bool>> Predicate(const Frame& frame, const ProgramNode& node,
@@ -94,6 +95,7 @@ class Evaluator {
 
   Emitter* emitter_;  // of the graph or the inner function that is being made
   const std::vector<std::string> whole_;
+  const bool keeps_loops_;
   int64_t steps_ = 0;
   int nesting_ = 0;  // of regions, through all composites: the depth of the C++ stack
 };

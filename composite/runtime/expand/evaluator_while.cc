@@ -44,6 +44,9 @@ constexpr int kCounters = 2;
 // shape once.
 constexpr int kRoundsForAPart = 16;
 
+// Trips of a loop that is kept, see kLoopsAttr, which are unrolled all the same.
+constexpr int64_t kMostUnrolled = 8;
+
 absl::StatusOr<Tensors> AddCounters(InnerFunction* function) {
   Tensors counters;
   for (int i = 0; i < kCounters; ++i) {
@@ -121,6 +124,10 @@ absl::StatusOr<std::vector<Value>> Evaluator::RunWhile(const Frame& frame, const
     TF_ASSIGN_OR_RETURN(absl::optional<bool> predicate, Predicate(frame, node, inputs));
     if (!predicate.has_value()) return RunLoop(frame, node, std::move(inputs));
     if (!*predicate) break;
+    if (keeps_loops_ && trip == kMostUnrolled) {
+      auto loop = RunLoop(frame, node, inputs);
+      if (loop.ok()) return loop;  // else a trip needs what only one after the other knows
+    }
     if (trip >= kMaxItems) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the loop is unrolled when the op is expanded, and does not end in ",

@@ -35,6 +35,7 @@ std::string BaseKey(const OpVersion& version, AttrSlice attrs) {
   }
   if (const AttrValue* whole = attrs.Find(kWholeAttr)) AppendDeterministic(*whole, &key);
   if (const AttrValue* inlined = attrs.Find(kInlinedAttr)) AppendDeterministic(*inlined, &key);
+  if (attrs.Find(kLoopsAttr) != nullptr) absl::StrAppend(&key, kLoopsAttr);
   return key;
 }
 
@@ -133,7 +134,7 @@ absl::StatusOr<std::shared_ptr<const Expansion>> Evaluate(const OpVersion& versi
   if (const AttrValue* digests = given.Find(kWholeAttr)) {
     whole.assign(digests->list().s().begin(), digests->list().s().end());
   }
-  Evaluator evaluator(&emitter, std::move(whole));
+  Evaluator evaluator(&emitter, std::move(whole), given.Find(kLoopsAttr) != nullptr);
   TF_ASSIGN_OR_RETURN(const auto outputs, evaluator.Run(version, tensors, attrs));
   TF_ASSIGN_OR_RETURN(std::vector<FlatArg> results, Flatten(op_def.output_arg(), attrs));
   return Finished(version, base, facts, reader, tensors, outputs, FlatNames(results), &graph);

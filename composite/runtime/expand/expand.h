@@ -24,6 +24,8 @@ inline constexpr char kWholeAttr[] = "_composite_whole";
 // bool, of kFunctionOp: the function's nodes of composites are expanded, as the kernel compiler
 // wants it. Else they stay nodes, which have kernels of their own.
 inline constexpr char kInlinedAttr[] = "_composite_inlined";
+// bool: a loop of more than a few trips is a While where it can be one, though its trips are known.
+inline constexpr char kLoopsAttr[] = "_composite_loops";
 
 // `attrs` are the op's attributes, derived ones included; a missing one has its default. `facts`
 // must agree in number and dtypes with them. Results are cached by what the evaluation read of the

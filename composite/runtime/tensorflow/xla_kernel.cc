@@ -106,7 +106,7 @@ class Lowering {
     if (renamed_.has_value()) attrs_ = AttrSlice(*renamed_);
     TF_ASSIGN_OR_RETURN(version_, Registry::Global().Resolve(node.op(), attrs_));
     TF_RETURN_IF_ERROR(ReadInputs());
-    auto expansion = Expand();
+    auto expansion = ExpandWithLoops(renamed_.has_value() ? *renamed_ : node);
     if (IsNotYet(expansion.status())) return NotConstant(expansion.status());
     TF_RETURN_IF_ERROR(expansion.status());
     const std::string missing =
@@ -156,8 +156,8 @@ class Lowering {
 
   // XLA evaluates what it has built so far to learn a value, so that is done only when the
   // expansion depends on one.
-  absl::StatusOr<std::shared_ptr<const Expansion>> Expand() {
-    auto expansion = GetExpansion(version_, attrs_, facts_);
+  absl::StatusOr<std::shared_ptr<const Expansion>> Expand(AttrSlice attrs) {
+    auto expansion = GetExpansion(version_, attrs, facts_);
     if (!IsNotYet(expansion.status())) return expansion;
     for (int i = 0; i < context_->num_inputs(); ++i) {
       const int64_t elements = facts_[i].shape.num_elements();
@@ -167,7 +167,15 @@ class Lowering {
       TF_ASSIGN_OR_RETURN(constants_[i], input.ResolveConstant(context_->compiler()->client()));
       if (constants_[i].has_value()) facts_[i].constant = &*constants_[i];
     }
-    return GetExpansion(version_, attrs_, facts_);
+    return GetExpansion(version_, attrs, facts_);
+  }
+
+  // With loops, which XLA compiles once, if the body can have them: it takes minutes for hundreds
+  // of trips.
+  absl::StatusOr<std::shared_ptr<const Expansion>> ExpandWithLoops(tensorflow::NodeDef node) {
+    (*node.mutable_attr())[kLoopsAttr].set_b(true);
+    auto expansion = Expand(AttrSlice(node));
+    return expansion.ok() ? expansion : Expand(attrs_);
   }
 
   // Unimplemented: a cluster that TensorFlow made on its own then runs without XLA.
