@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from composite.compiler.tvm import Kernel
 from composite.editing.scope import Edge
 from composite.hybrid import runtime, stages, subgraphs
+from composite.hybrid.packing import value_of
 from composite.hybrid.regions import Partition
 from composite.hybrid.transfer import is_shared
 from composite.hybrid.values import Dims, Value
@@ -101,8 +101,13 @@ class Emitter:
             outputs.append(self._memory(value))
             self._made[Edge(name, k)] = outputs[-1]
         called = relax.ExternFunc(kernel.guarded or kernel.name)
-        nothing = [ir.TupleType([])]
-        self._builder.emit(ir.Call(called, [*arguments, *outputs], ty_args=nothing))
+        taken = [*arguments, *outputs, *(_constant(array) for array in region.packed)]
+        if kernel.may_refuse:
+            made = subgraphs.of_region(self._graph, self._values, name)
+            counts = map(relax.prim_value, (len(arguments), len(outputs)))
+            graph = [ir.StringImm(made.digest), _bytes(made.content)]
+            called, taken = relax.ExternFunc(runtime.KERNEL), [called, *graph, *counts, *taken]
+        self._builder.emit(ir.Call(called, taken, ty_args=[ir.TupleType([])]))
 
     def _memory(self, value: Value) -> Any:
         """Emits memory of its own for a tensor.
@@ -131,13 +136,10 @@ class Emitter:
 
     def _variable(self, of: Edge) -> Any:
         """A value: a variable, or a constant."""
-        from tvm import relax
-
         if of in self._made:
             return self._made[of]
         if of.node not in self._constants:
-            value = tf.make_ndarray(self._graph.constants[of.node].attr["value"].tensor)
-            self._constants[of.node] = relax.const(value, str(value.dtype))
+            self._constants[of.node] = _constant(value_of(self._graph.constants[of.node]))
         return self._constants[of.node]
 
     def _size(self, text: str) -> Any:
@@ -171,10 +173,14 @@ class Emitter:
         return relax.TensorType(dtype=value.dtype.name, ndim=rank)
 
 
-def _bytes(content: bytes) -> Any:
+def _constant(array: Any) -> Any:
     from tvm import relax
 
-    return relax.const(np.frombuffer(content, np.uint8), "uint8")
+    return relax.const(array, str(array.dtype))
+
+
+def _bytes(content: bytes) -> Any:
+    return _constant(np.frombuffer(content, np.uint8))
 
 
 def _libraries(kernels: Sequence[Kernel]) -> list[Any]:

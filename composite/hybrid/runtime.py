@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
@@ -21,6 +22,7 @@ from composite.ops import call, function_op
 from composite.ops.functions import nodes, rename_in_graph
 
 CALL = "composite.hybrid.call_tf"
+KERNEL = "composite.hybrid.call_kernel"
 REQUIRE = "composite.hybrid.require"
 SIGNATURE = "call"  # of the MetaGraphDefs
 MAIN, DESCRIBE = "main", "describe"  # functions of a module
@@ -40,6 +42,7 @@ def register() -> None:
     import tvm_ffi
 
     tvm_ffi.register_global_func(CALL, _call_tf, override=True)
+    tvm_ffi.register_global_func(KERNEL, _call_kernel, override=True)
     tvm_ffi.register_global_func(REQUIRE, _require, override=True)
 
 
@@ -71,6 +74,17 @@ def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:
     except (tf.errors.OpError, ValueError) as error:
         _LAST.error = error
         raise
+
+
+def _call_kernel(  # noqa: PLR0913 - as modules pass them
+    kernel: Any, digest: Any, content: Any, inputs: int, outputs: int, *arguments: Any
+) -> None:
+    try:
+        kernel(*arguments)
+    except IndexError:
+        made = _call_tf(digest, content, *arguments[:inputs])
+        for room, value in zip(arguments[inputs : inputs + outputs], made, strict=True):
+            np.copyto(np.from_dlpack(room), np.from_dlpack(value))
 
 
 def _require(size: int, least: int, region: Any) -> None:

@@ -18,7 +18,7 @@ from composite.binding.records import serialize
 from composite.editing.scope import Edge
 from composite.hybrid.graph import Graph
 from composite.hybrid.runtime import SIGNATURE
-from composite.hybrid.values import Values
+from composite.hybrid.values import Value, Values
 from composite.ops import functions
 
 _INSIDE = 1 << 16  # bytes of a constant that is in the graph; others are passed
@@ -81,6 +81,25 @@ def subgraph(
     return Subgraph(list(given), outputs, serialize(made))
 
 
+def of_region(graph: Graph, values: Values, name: str) -> Subgraph:
+    """The ops of a region's node, for calls that its kernel leaves to TensorFlow."""
+    library = {f.signature.name: f for f in graph.library}
+    source = functions.body_of(library[graph.region(name)], library)
+    made = MetaGraphDef(graph_def=source.graph_def)
+    reached = functions.reachable(graph.region(name), library)[1:]
+    del made.graph_def.library.function[:]
+    made.graph_def.library.function.extend(library[n] for n in reached)
+    inputs = graph.operands(name)
+    signature = made.signature_def[SIGNATURE]
+    for k, (value, placeholder) in enumerate(zip(inputs, source.inputs, strict=True)):
+        _note_input(signature.inputs[str(k)], f"{placeholder}:0", values.of(value))
+    outputs = [Edge(name, k) for k in range(len(source.outputs))]
+    for k, (value, tensor) in enumerate(zip(outputs, source.outputs, strict=True)):
+        signature.outputs[str(k)].name = tensor
+        signature.outputs[str(k)].dtype = values.of(value).dtype.as_datatype_enum
+    return Subgraph(inputs, outputs, serialize(made))
+
+
 def is_passed(graph: Graph, constant: str, shared: set[str]) -> bool:
     """Whether a constant is an argument of calls, rather than a node of their graphs."""
     value = graph.constants[constant].attr["value"].tensor
@@ -97,17 +116,17 @@ def _name_values(
 ) -> None:
     signature = made.signature_def[SIGNATURE]
     for k, (value, name) in enumerate(inputs):
-        known = values.of(value)
-        one = signature.inputs[str(k)]
-        one.name, one.dtype = f"{name}:0", known.dtype.as_datatype_enum
-        sizes = known.dims and [d if isinstance(d, int) else None for d in known.dims]
-        one.tensor_shape.CopyFrom(
-            tf.TensorShape(sizes if known.dims is not None else None).as_proto()
-        )
+        _note_input(signature.inputs[str(k)], f"{name}:0", values.of(value))
     for k, value in enumerate(outputs):
         one = signature.outputs[str(k)]
         one.name = f"{value.node}:{value.output}"
         one.dtype = values.of(value).dtype.as_datatype_enum
+
+
+def _note_input(made: Any, tensor: str, value: Value) -> None:
+    made.name, made.dtype = tensor, value.dtype.as_datatype_enum
+    sizes = value.dims and [d if isinstance(d, int) else None for d in value.dims]
+    made.tensor_shape.CopyFrom(tf.TensorShape(sizes).as_proto())
 
 
 def _add_functions(graph_def: GraphDef, graph: Graph) -> None:
