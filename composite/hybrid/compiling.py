@@ -14,10 +14,10 @@ from composite.acceleration.accelerate import entries
 from composite.binding import settings
 from composite.compiler.tvm import Target
 from composite.editing.models import concrete_of
-from composite.hybrid import regions, runtime, stages
+from composite.hybrid import regions, stages
 from composite.hybrid.emitting import Emitter
 from composite.hybrid.freezing import freeze
-from composite.hybrid.module import HybridModule
+from composite.hybrid.module import HybridModule, opened
 from composite.hybrid.report import HybridReport, Part
 from composite.hybrid.structure import Description, indices
 from composite.saving.model_loading import load_model
@@ -84,8 +84,8 @@ def compile(  # noqa: A001 - named as tvm.compile is
         kernels=report.kernels,
         calls=report.calls,
     )
-    runtime.register()
-    module = HybridModule(_built(emitter.module(described.to_json())), described, report)
+    executable = _built(emitter.module(described.to_json()))
+    module = HybridModule(opened(executable), executable, report)
     module.report = _compared(module, report, concrete, given, rtol)
     del owner  # whose variables the trace reads
     return module

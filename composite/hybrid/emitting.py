@@ -100,14 +100,21 @@ class Emitter:
         for k, value in enumerate(region.outputs):
             outputs.append(self._memory(value))
             self._made[Edge(name, k)] = outputs[-1]
-        called = relax.ExternFunc(kernel.guarded or kernel.name)
-        taken = [*arguments, *outputs, *(_constant(array) for array in region.packed)]
+        symbol, graph = kernel.guarded or kernel.name, [ir.StringImm(""), _bytes(b"\0")]
         if kernel.may_refuse:
             made = subgraphs.of_region(self._graph, self._values, name)
-            counts = map(relax.prim_value, (len(arguments), len(outputs)))
             graph = [ir.StringImm(made.digest), _bytes(made.content)]
-            called, taken = relax.ExternFunc(runtime.KERNEL), [called, *graph, *counts, *taken]
-        self._builder.emit(ir.Call(called, taken, ty_args=[ir.TupleType([])]))
+        told = [
+            relax.ExternFunc(symbol),
+            ir.StringImm(symbol),
+            relax.prim_value(int(kernel.barriers)),
+            *graph,
+            relax.prim_value(len(arguments)),
+            relax.prim_value(len(outputs)),
+        ]
+        taken = [*arguments, *outputs, *map(_constant, region.packed)]
+        called = relax.ExternFunc(runtime.KERNEL)
+        self._builder.emit(ir.Call(called, [*told, *taken], ty_args=[ir.TupleType([])]))
 
     def _memory(self, value: Value) -> Any:
         """Emits memory of its own for a tensor.

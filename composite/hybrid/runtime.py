@@ -77,11 +77,20 @@ def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:
 
 
 def _call_kernel(  # noqa: PLR0913 - as modules pass them
-    kernel: Any, digest: Any, content: Any, inputs: int, outputs: int, *arguments: Any
+    kernel: Any,
+    _name: Any,
+    _barriers: int,
+    digest: Any,
+    content: Any,
+    inputs: int,
+    outputs: int,
+    *arguments: Any,
 ) -> None:
     try:
         kernel(*arguments)
     except IndexError:
+        if not digest:
+            raise
         made = _call_tf(digest, content, *arguments[:inputs])
         for room, value in zip(arguments[inputs : inputs + outputs], made, strict=True):
             np.copyto(np.from_dlpack(room), np.from_dlpack(value))

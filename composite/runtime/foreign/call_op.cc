@@ -143,7 +143,7 @@ absl::Status TvmCallOp::Fill(OpKernelContext* context, const Inputs& inputs) {
     outputs.push_back(output);
   }
   if (on_gpu_) return FillOnGpu(context, inputs, outputs);
-  KernelHost host(context);
+  KernelHost host(context->device());
   return function_->Fill(host.host(), inputs, outputs);
 }
 

@@ -92,6 +92,7 @@ absl::StatusOr<std::unique_ptr<HybridPart>> HybridPart::Make(absl::string_view c
     if (op == nullptr || op->is_stateful()) call.add_target(node.name());
   }
   StateShapes(signature.inputs(), &graph);
+  call.mutable_run_options()->set_inter_op_thread_pool(-1);  // on the thread of its caller
 
   tensorflow::SessionOptions options;
   (*options.config.mutable_device_count())["GPU"] = 0;
