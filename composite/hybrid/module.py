@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from composite.hybrid.opened import OpenedModel
 from composite.hybrid.report import HybridReport
-from composite.hybrid.transfer import on_cpu
 
 
 class HybridModule:
@@ -31,6 +30,7 @@ class HybridModule:
         self.description = opened.description
         self.executable = executable
         self.report = report
+        self._takes_list = self.description.takes_list
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the module as the model is called, with values for tensors.
@@ -50,8 +50,10 @@ class HybridModule:
                 f"the module of {self.description.name} is called while a graph is traced: call it "
                 "eagerly, or by tf.py_function"
             )
-        given = [on_cpu(x) for x in self.description.arguments(args, kwargs)]
-        return self.description.result(self._opened(given))
+        outputs = self._opened.call(args) if self._takes_list and not kwargs else NotImplemented
+        if outputs is NotImplemented:
+            outputs = self._opened(self.description.arguments(args, kwargs))
+        return self.description.result(outputs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the module to one file, a shared library: "model.so".

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from composite.binding import native
 from composite.hybrid.structure import Description
+from composite.hybrid.transfer import on_cpu
 from composite.ops import call
 
 _ROOM = 4096  # bytes of an error's text
@@ -41,9 +42,18 @@ class OpenedModel:
         (self._call,) = native.python_functions("composite_python_hybrid", model, ctypes.py_object(_fail))
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs for eager tensors in the memory of this host. Raises as `HybridModule`."""
-        outputs: list[Any] = self._call(call.context_capsule(), tuple(inputs))
-        return outputs
+        """The outputs for eager tensors. Raises as `HybridModule`."""
+        outputs = self.call(tuple(inputs))
+        if outputs is NotImplemented:
+            outputs = self.call(tuple(map(on_cpu, inputs)))
+        result: list[Any] = outputs
+        return result
+
+    def call(self, inputs: tuple[Any, ...]) -> Any:
+        """The same; NotImplemented if they are not eager tensors of the dtypes and shapes that the
+        module takes, in the memory of this host.
+        """
+        return self._call(call.context_capsule(), inputs)
 
 
 def _fail(code: int, message: str, of_tvm: bool | None) -> NoReturn:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.framework.ops import EagerTensor  # of TensorFlow 2.21: tells its shape fast
 
 from composite.binding import json_text
 
@@ -55,13 +57,25 @@ class Description:
     def arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The inputs of a call, in order. TypeError or ValueError if they are not what it takes."""
         found: dict[int, Any] = {}
-        if not _bound(self.inputs, (tuple(args), kwargs), found):
+        if not _bound(self.inputs, (args, kwargs), found):
             raise TypeError(f"{self.name} takes {self._wanted()}")
-        return [self._converted(k, found[k]) for k in range(len(self.specs))]
+        return [
+            found[k] if spec.holds(found[k]) else self._converted(k, found[k])
+            for k, spec in enumerate(self._specs)
+        ]
+
+    @property
+    def takes_list(self) -> bool:
+        """Whether the arguments of a call are its inputs, in order."""
+        return bool(self.inputs == (tuple(range(len(self.specs))), {}))
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """What a call returns, of its outputs."""
-        return tf.nest.map_structure(lambda k: k if k is None else outputs[k], self.outputs)
+        return _filled(self.outputs, outputs)
+
+    @functools.cached_property
+    def _specs(self) -> list[_Spec]:
+        return [_Spec(tf.as_dtype(dtype).as_datatype_enum, dims) for dtype, dims in self.specs]
 
     def _converted(self, k: int, value: Any) -> Any:
         dtype, shape = self.specs[k]
@@ -78,6 +92,29 @@ class Description:
         specs = [f"{dtype}{tf.TensorShape(shape)}" for dtype, shape in self.specs]
         args, kwargs = tf.nest.map_structure(lambda k: k if k is None else specs[k], self.inputs)
         return ", ".join([*map(str, args), *(f"{key}={value}" for key, value in kwargs.items())])
+
+
+class _Spec(NamedTuple):
+    """An input, as it is told at each call.
+
+    Attributes:
+        dtype: the number of its dtype.
+        dims: its sizes, each None where it may be any; None for any shape.
+    """
+
+    dtype: int
+    dims: tuple[int | None, ...] | None
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value is an eager tensor of this dtype and shape."""
+        if type(value) is not EagerTensor or value._datatype_enum() != self.dtype:
+            return False
+        if self.dims is None:
+            return True
+        dims = value._shape_tuple()
+        return len(dims) == len(self.dims) and all(
+            size in (None, dim) for size, dim in zip(self.dims, dims, strict=True)
+        )
 
 
 def indices(structure: Any, count_of: type | tuple[type, ...]) -> Any:
@@ -105,6 +142,17 @@ def _bound(wanted: Any, given: Any, found: dict[int, Any]) -> bool:
     if wanted is not None:
         found[wanted] = given
     return True
+
+
+def _filled(structure: Any, outputs: Sequence[Any]) -> Any:
+    """A structure with outputs in the places of their indices."""
+    if isinstance(structure, int):
+        return outputs[structure]
+    if isinstance(structure, dict):
+        return {key: _filled(value, outputs) for key, value in structure.items()}
+    if isinstance(structure, tuple | list):
+        return type(structure)(_filled(value, outputs) for value in structure)
+    return structure
 
 
 def _plain(structure: Any) -> Any:

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "composite/runtime/base/python_abi.h"
 #include "composite/runtime/hybrid/model.h"
 #include "composite/runtime/python/eager_tensors.h"
@@ -29,7 +28,8 @@ Object Fail(const PythonModel& self, const absl::Status& status) {
                          of_tvm, nullptr));
 }
 
-// call(capsule of the eager context, tuple of eager tensors): a list of eager tensors.
+// call(capsule of the eager context, tuple of eager tensors): a list of eager tensors;
+// NotImplemented where the model does not take them, or one is not in the memory of this host.
 Object CallModel(const PythonModel& self, PyObject* const* given, Py_ssize_t count) {
   if (count != 2) return Raise(PyExc_TypeError, "call(capsule, tensors)");
   tensorflow::EagerContext* const context = EagerContextIn(given[0]);
@@ -37,13 +37,11 @@ Object CallModel(const PythonModel& self, PyObject* const* given, Py_ssize_t cou
   std::vector<tensorflow::Tensor> inputs;
   for (Py_ssize_t i = 0; i < PyTuple_Size(given[1]); ++i) {
     const tensorflow::Tensor* const tensor = TensorIn(PyTuple_GetItem(given[1], i));
-    if (tensor == nullptr) {
-      return Raise(PyExc_ValueError,
-                   absl::StrCat("input ", i, " is not in the memory of this host").c_str());
-    }
+    if (tensor == nullptr) return PyErr_Occurred() == nullptr ? NotImplemented() : Object();
     inputs.push_back(*tensor);
   }
   if (PyErr_Occurred() != nullptr) return Object();
+  if (!self.model->description().CheckInputs(inputs).ok()) return NotImplemented();
   absl::StatusOr<std::vector<tensorflow::Tensor>> results;
   {
     const WithoutGil others;
