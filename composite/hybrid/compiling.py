@@ -83,6 +83,7 @@ def compile(  # noqa: A001 - named as tvm.compile is
         isa=Target.host().isa if report.kernels else "",
         kernels=report.kernels,
         calls=report.calls,
+        ir=emitter.main(),
     )
     executable = _built(emitter.module(described.to_json()))
     module = HybridModule(opened(executable), executable, report)

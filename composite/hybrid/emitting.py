@@ -37,13 +37,11 @@ class Emitter:
             x.node for name in partition.kernels for x in self._graph.operands(name)
         } & set(self._graph.constants)
 
-    def module(self, stored: bytes) -> Any:
-        """The IRModule; `stored` is what the module says of itself."""
+    def main(self) -> str:
+        """Emits the function that a call runs, and returns it as text."""
         from tvm import relax
 
         builder = self._builder
-        with builder.function(runtime.DESCRIBE, []):
-            builder.emit_func_output(_bytes(stored))
         parameters = [
             relax.Var(f"input_{k}", self._type(value))
             for k, value in enumerate(self._values.inputs)
@@ -58,6 +56,13 @@ class Emitter:
                     self._kernel(name)
             outputs = relax.Tuple([self._variable(of) for of in self._graph.outputs])
             builder.emit_func_output(outputs)
+        return str(builder.get().script(show_meta=False))
+
+    def module(self, stored: bytes) -> Any:
+        """The IRModule; `stored` is what the module says of itself."""
+        builder = self._builder
+        with builder.function(runtime.DESCRIBE, []):
+            builder.emit_func_output(_bytes(stored))
         return builder.finalize().with_attr("external_mods", _libraries(self._kernels()))
 
     def _kernels(self) -> list[Kernel]:

@@ -55,6 +55,15 @@ class HybridModule:
             outputs = self._opened(self.description.arguments(args, kwargs))
         return self.description.result(outputs)
 
+    @property
+    def ir(self) -> str:
+        """What was compiled, a program of Relax as text: calls of kernels, and of TensorFlow.
+
+        Of a loaded module, too. Constants are named by their place alone; a call of TensorFlow has
+        the digest of its graph.
+        """
+        return self.description.ir
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the module to one file, a shared library: "model.so".
 

@@ -13,7 +13,7 @@ from tensorflow.python.framework.ops import EagerTensor  # of TensorFlow 2.21: t
 
 from composite.binding import json_text
 
-FORMAT = 1  # of the description: a module of a later one is refused
+FORMAT = 2  # of the description: a module of a later one is refused
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Description:
         isa: the level of CPUs that its kernels need; "" if it has none.
         kernels: how many calls of kernels it has.
         calls: how many calls of TensorFlow it has.
+        ir: its program of Relax, as text.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Description:
     isa: str
     kernels: int
     calls: int
+    ir: str
 
     def to_json(self) -> bytes:
         """The description as text."""

@@ -14,7 +14,7 @@ SPEC = tf.TensorSpec([None, 2], tf.float32)
 
 def described(inputs: Any, count: int, outputs: Any = 0) -> Description:
     specs = (("float32", (None, 2)),) * count
-    return Description("f", indices(inputs, tf.TensorSpec), outputs, specs, "", 0, 1)
+    return Description("f", indices(inputs, tf.TensorSpec), outputs, specs, "", 0, 1, "main")
 
 
 def test_a_description_is_read_as_it_was_written() -> None:
@@ -22,7 +22,7 @@ def test_a_description_is_read_as_it_was_written() -> None:
     assert made.inputs == (({"a": 0, "b": [1, None]},), {"flag": (2, None)})
     assert Description.of_json(made.to_json()) == made
     with pytest.raises(ValueError, match="another version: compile the model again"):
-        Description.of_json(made.to_json().replace(b'"format": 1', b'"format": 9'))
+        Description.of_json(made.to_json().replace(b'"format": 2', b'"format": 9'))
 
 
 def test_arguments_are_bound_by_their_structure() -> None:
