@@ -151,6 +151,15 @@ def test_blocks_may_have_any_size(compiler: Any, size: int) -> None:
 
 
 @pytest.mark.usefixtures("pays")
+def test_rows_that_are_moved_may_be_stored_for_others(compiler: Any) -> None:
+    def moved(x: Any, w: Any) -> Any:
+        rows = tf.reverse(x, [1])
+        return tf.tanh(tf.matmul(rows, w)), rows
+
+    assert "chain" in check(compiler, moved, drawn([(200, 16), (16, 24)]))
+
+
+@pytest.mark.usefixtures("pays")
 def test_what_reads_other_rows_ends_a_chain(compiler: Any) -> None:
     def gram(x: Any, w: Any) -> Any:
         y = tf.nn.softmax(tf.matmul(x, w))
