@@ -97,6 +97,9 @@ HELD_BY: dict[str, str] = {
     "tests/composite/hybrid/test_compiling.py": (
         "__init__.py emitting.py module.py regions.py report.py subgraphs.py"
     ),
+    "tests/composite/hybrid/test_calls.py": (
+        "opened.py packing.py composite/runtime/hybrid/python_calls"
+    ),
     "tests/composite/hybrid/test_stages.py": "graph.py",
     "tests/composite/hybrid/test_values.py": "freezing.py",
     # What makes kernels.

@@ -1,4 +1,4 @@
-"""`composite config`: what a compiler is told of the headers and libraries, as pkg-config tells it."""
+"""`composite config`: what compilers are told of headers and libraries, as pkg-config tells it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from importlib import util
 from pathlib import Path
 
 import click
-
 
 _TENSORFLOW = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
 
@@ -53,7 +52,7 @@ def headers() -> list[str]:
 
 def libraries(hybrid: bool, rpaths: tuple[str, ...] = ()) -> list[str]:
     """The linker's flags. `rpaths`: folders at run time, in the place of those of the packages."""
-    found = {_folder("tensorflow"): _TENSORFLOW}
+    found: dict[Path, tuple[str, ...]] = {_folder("tensorflow"): _TENSORFLOW}
     if hybrid:
         found[_folder("tvm") / "lib"] = ("libtvm_runtime.so",)
         found[_folder("tvm_ffi") / "lib"] = ("libtvm_ffi.so",)

@@ -1,5 +1,6 @@
-"""A module's file as this process has opened it: the runtime calls its VM, as in programs without
-Python (composite/runtime/hybrid_c_api.h).
+"""A module's file as this process has opened it.
+
+The runtime calls its VM, as in programs without Python (composite/runtime/hybrid_c_api.h).
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class OpenedModel:
             kind = FileNotFoundError if code == _NOT_FOUND else ValueError
             raise kind(error.value.decode(errors="replace"))
         self.description = Description.of_json(library.composite_hybrid_description(model))
-        (self._call,) = native.python_functions("composite_python_hybrid", model, ctypes.py_object(_fail))
+        (self._call,) = native.python_functions(
+            "composite_python_hybrid", model, ctypes.py_object(_fail)
+        )
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs for eager tensors. Raises as `HybridModule`."""
@@ -50,8 +53,9 @@ class OpenedModel:
         return result
 
     def call(self, inputs: tuple[Any, ...]) -> Any:
-        """The same; NotImplemented if they are not eager tensors of the dtypes and shapes that the
-        module takes, in the memory of this host.
+        """The same; NotImplemented if the module does not take them as they are.
+
+        That is: eager tensors of its dtypes and shapes, in the memory of this host.
         """
         return self._call(call.context_capsule(), inputs)
 

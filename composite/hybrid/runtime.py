@@ -1,5 +1,8 @@
 """`composite.hybrid.call_tf`: what a module's TVM calls for the parts that TensorFlow runs.
 
+Of modules that a program opens by TVM's own means: HybridModule has the runtime's
+(composite/runtime/hybrid/calls.h).
+
 A call is passed the digest and the bytes of a graph, and its inputs; it returns the outputs. The
 function of a graph is made at its first call, and kept.
 """
@@ -8,8 +11,6 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,13 @@ MAIN, DESCRIBE = "main", "describe"  # functions of a module
 
 _FUNCTIONS: dict[str, Any] = {}
 _MAKING = threading.Lock()
-_LAST = threading.local()  # the error of the last call that failed, of which TVM passes on the text
 
 
 @functools.cache
 def register() -> None:
     """Makes the functions that modules call known to TVM, `composite.hybrid.call_tf` for one.
 
-    `composite.hybrid.compile` and `load` do it; a program needs it that loads a module by TVM's own
-    means.
+    A program needs it that loads a module by TVM's own means.
     """
     import tvm_ffi
 
@@ -46,37 +45,14 @@ def register() -> None:
     tvm_ffi.register_global_func(REQUIRE, _require, override=True)
 
 
-def functions() -> int:
-    """How many functions of TensorFlow there are for the graphs of modules."""
-    return len(_FUNCTIONS)
-
-
-@contextmanager
-def errors_of_tensorflow() -> Iterator[None]:
-    """Raises what a call of TensorFlow in the block raised, as it was."""
-    _LAST.error = None
-    try:
-        yield
-    except RuntimeError:
-        if _LAST.error is None:
-            raise
-        raise _LAST.error from None
-    finally:
-        _LAST.error = None
-
-
 def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:
     # TensorFlow writes into an input that nobody else holds: the list does.
     given = [to_tensorflow(x) for x in inputs]
-    try:
-        with call.eager_mode():
-            return [to_tvm(y) for y in _function(str(digest), content)(*given)]
-    except (tf.errors.OpError, ValueError) as error:
-        _LAST.error = error
-        raise
+    with call.eager_mode():
+        return [to_tvm(y) for y in _function(str(digest), content)(*given)]
 
 
-def _call_kernel(  # noqa: PLR0913 - as modules pass them
+def _call_kernel(
     kernel: Any,
     _name: Any,
     _barriers: int,

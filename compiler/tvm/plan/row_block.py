@@ -88,7 +88,7 @@ class RowBlock:
             return Tensor(self._cut_shape(tensor.shape, shift), tensor.dtype, node)
         if self._is_made_of_chain(tensor):
             raise _ReadsOtherRowsError
-        # The buffer of what the stage itself makes is not written yet: the slice is of its elements.
+        # The buffer of what the stage itself makes is not written yet: its elements are computed.
         return self._cut(replace(tensor) if tensor in self._own else tensor, shift)
 
     def _follow(self, tensor: Tensor, shift: int) -> Node | None:

@@ -39,8 +39,9 @@ absl::StatusOr<TvmLibrary> LoadTvmModule(const std::string& path, ElfImage& imag
     module = tvm_ffi::CallGlobal(kLoad, arguments);
   }
   if (!module.ok()) return module.status();
-  std::shared_ptr<void> handle(dlopen(mapped.c_str(), RTLD_NOW | RTLD_NOLOAD),
-                               [](void* opened) { return opened != nullptr ? dlclose(opened) : 0; });
+  std::shared_ptr<void> handle(dlopen(mapped.c_str(), RTLD_NOW | RTLD_NOLOAD), [](void* opened) {
+    return opened != nullptr ? dlclose(opened) : 0;
+  });
   if (handle == nullptr) return absl::InternalError(absl::StrCat(path, ": TVM did not map it"));
   return TvmLibrary{*std::move(module), std::move(handle)};
 }

@@ -53,9 +53,9 @@ absl::Status RunPartInto(const HybridPart& part, absl::Span<const Any> inputs,
   for (size_t i = 0; i < outputs.size(); ++i) {
     TF_ASSIGN_OR_RETURN(Tensor room, ToTensorFlow(outputs[i]));
     if (room.shape() != results[i].shape() || room.dtype() != results[i].dtype()) {
-      return absl::InternalError(
-          absl::StrCat("output ", i, " of a region is ", results[i].shape().DebugString(), " and ",
-                       room.shape().DebugString(), " by its kernel"));
+      return absl::InternalError(absl::StrCat("output ", i, " of a region is ",
+                                              results[i].shape().DebugString(), " and ",
+                                              room.shape().DebugString(), " by its kernel"));
     }
     std::memcpy(room.data(), results[i].data(), room.TotalBytes());
   }

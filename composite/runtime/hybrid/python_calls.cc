@@ -67,8 +67,8 @@ extern "C" __attribute__((visibility("default"))) PyObject* composite_python_hyb
   using composite::PythonModel;
   static PyMethodDef methods[] = {composite::Method<PythonModel, composite::CallModel>("call")};
   std::unique_ptr<HybridModel> owned(static_cast<HybridModel*>(model));
-  return composite::MethodsOf(std::make_unique<PythonModel>(
-                                  PythonModel{std::move(owned), Object::Borrowed(fail)}),
-                              methods)
+  return composite::MethodsOf(
+             std::make_unique<PythonModel>(PythonModel{std::move(owned), Object::Borrowed(fail)}),
+             methods)
       .Release();
 }

@@ -51,7 +51,10 @@ def test_what_is_asked_is_told() -> None:
     assert not [flag for flag in libs if "tvm" in flag]
     assert "-l:libtvm_ffi.so" in flags("--libs", "--hybrid")
     elsewhere = flags("--libs", "--rpath", "$ORIGIN", "--rpath", "/opt/my lib")
-    assert [f for f in elsewhere if "rpath" in f] == ["-Wl,-rpath,$ORIGIN", "-Wl,-rpath,/opt/my lib"]
+    assert [f for f in elsewhere if "rpath" in f] == [
+        "-Wl,-rpath,$ORIGIN",
+        "-Wl,-rpath,/opt/my lib",
+    ]
     done = CliRunner().invoke(main, ["config"])
     assert done.exit_code == 2
     assert "say --cflags, --libs or both" in done.output

@@ -137,7 +137,7 @@ def test_what_was_compiled_is_shown_as_text(tmp_path: Path, module: hybrid.Hybri
     assert "def main(input_0: R.Tensor((s0,)" in module.ir
     module.save(tmp_path / "module.so")
     assert hybrid.load(tmp_path / "module.so").ir == module.ir
-    calls = hybrid.compile(lambda text: tf.strings.upper(text), tf.constant(["a"]))
+    calls = hybrid.compile(tf.strings.upper, tf.constant(["a"]))
     assert 'R.call_packed("composite.hybrid.call_tf"' in calls.ir
 
 
