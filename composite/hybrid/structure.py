@@ -59,6 +59,9 @@ class Description:
     def arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The inputs of a call, in order. TypeError or ValueError if they are not what it takes."""
         found: dict[int, Any] = {}
+        rest = self.inputs[0][len(args) :]  # which may be left out where they are no tensors
+        if rest and all(one is None for one in rest):
+            args = (*args, *rest)
         if not _bound(self.inputs, (args, kwargs), found):
             raise TypeError(f"{self.name} takes {self._wanted()}")
         return [

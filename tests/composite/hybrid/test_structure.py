@@ -25,6 +25,15 @@ def test_a_description_is_read_as_it_was_written() -> None:
         Description.of_json(made.to_json().replace(b'"format": 2', b'"format": 9'))
 
 
+def test_last_arguments_that_are_no_tensors_may_be_left_out() -> None:
+    made = described(((SPEC, "how", 3), {}), 1)
+    x = [[1.0, 2.0]]
+    for args in ((x,), (x, "how"), (x, "how", 3)):
+        assert [one.numpy().tolist() for one in made.arguments(args, {})] == [x]
+    with pytest.raises(TypeError, match="f takes"):
+        described(((SPEC, 3, SPEC), {}), 2).arguments((x, 3), {})
+
+
 def test_arguments_are_bound_by_their_structure() -> None:
     made = described(((SPEC,), {"b": SPEC}), 2)
     one, two = made.arguments([[[1.0, 2.0]]], {"b": tf.zeros([3, 2])})
