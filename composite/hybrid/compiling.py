@@ -74,7 +74,7 @@ def compile(  # noqa: A001 - named as tvm.compile is
     partition = regions.partition(frozen, entries(deny, min_ops))
     emitter = Emitter(partition)
     parts = _parts(partition)
-    report = HybridReport(name, parts, partition.refused, frozen.left_out)
+    report = HybridReport(name, parts, partition.refused, frozen.left_out, frozen.kept)
     described = Description(
         name=name,
         inputs=taken,

@@ -37,6 +37,9 @@ class HybridModule:
         self.vm = tvm.relax.VirtualMachine(executable, tvm.runtime.cpu())
         self._main = self.vm[runtime.MAIN]
         self._one_call = threading.Lock()
+        self._kept = runtime.Kept()
+        with self._kept.in_use(), runtime.errors_of_tensorflow():
+            self.vm[runtime.OPEN]()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the module as the model is called, with values for tensors.
@@ -57,7 +60,8 @@ class HybridModule:
                 "eagerly, or by tf.py_function"
             )
         given = [to_tvm(x) for x in self.description.arguments(args, kwargs)]
-        with self._one_call, runtime.errors_of_tensorflow():  # the VM has one stack
+        # The VM has one stack.
+        with self._one_call, self._kept.in_use(), runtime.errors_of_tensorflow():
             outputs = self._main(*given)
         return self.description.result([to_tensorflow(y) for y in outputs])
 

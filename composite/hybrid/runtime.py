@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,13 +21,44 @@ from composite.ops import call, function_op
 from composite.ops.functions import nodes, rename_in_graph
 
 CALL = "composite.hybrid.call_tf"
+CALL_ONCE = "composite.hybrid.call_tf_once"
 REQUIRE = "composite.hybrid.require"
 SIGNATURE = "call"  # of the MetaGraphDefs
-MAIN, DESCRIBE = "main", "describe"  # functions of a module
+MAIN, OPEN, DESCRIBE = "main", "open", "describe"  # functions of a module
 
 _FUNCTIONS: dict[str, Any] = {}
 _MAKING = threading.Lock()
 _LAST = threading.local()  # the error of the last call that failed, of which TVM passes on the text
+
+
+class Kept:
+    """What calls that are made once have returned, for an opened module."""
+
+    def __init__(self) -> None:
+        """Nothing has been called."""
+        self._results: dict[str, list[Any]] = {}
+        self._making = threading.Lock()
+
+    def of(self, digest: str, make: Callable[[], list[Any]]) -> list[Any]:
+        """What the call of this digest returned."""
+        with self._making:
+            if digest not in self._results:
+                self._results[digest] = make()
+            return self._results[digest]
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Has calls of this thread's modules keep their results here."""
+        before = _kept()
+        _CURRENT.kept = self
+        try:
+            yield
+        finally:
+            _CURRENT.kept = before
+
+
+_CURRENT = threading.local()
+_OF_PROCESS = Kept()  # of modules that were opened by TVM's own means
 
 
 @functools.cache
@@ -40,6 +71,7 @@ def register() -> None:
     import tvm_ffi
 
     tvm_ffi.register_global_func(CALL, _call_tf, override=True)
+    tvm_ffi.register_global_func(CALL_ONCE, _call_once, override=True)
     tvm_ffi.register_global_func(REQUIRE, _require, override=True)
 
 
@@ -71,6 +103,14 @@ def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:
     except (tf.errors.OpError, ValueError) as error:
         _LAST.error = error
         raise
+
+
+def _call_once(digest: Any, content: Any, *inputs: Any) -> list[Any]:
+    return _kept().of(str(digest), lambda: _call_tf(digest, content, *inputs))
+
+
+def _kept() -> Kept:
+    return getattr(_CURRENT, "kept", _OF_PROCESS)
 
 
 def _require(size: int, least: int, region: Any) -> None:

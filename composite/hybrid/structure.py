@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from composite.binding import json_text
 
-FORMAT = 1  # of the description: a module of a later one is refused
+FORMAT = 2  # of the description: a module of a later one is refused
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,11 @@ class Description:
     def arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The inputs of a call, in order. TypeError or ValueError if they are not what it takes."""
         found: dict[int, Any] = {}
-        if not _bound(self.inputs, (tuple(args), kwargs), found):
+        positional, named = self.inputs
+        # What is no tensor may be left out: the module has the values that it was compiled with.
+        args = (*args, *(None for place in positional[len(args) :] if _is_empty(place)))
+        kwargs = {key: None for key, place in named.items() if _is_empty(place)} | kwargs
+        if not _bound(self.inputs, (args, kwargs), found):
             raise TypeError(f"{self.name} takes {self._wanted()}")
         return [self._converted(k, found[k]) for k in range(len(self.specs))]
 
@@ -92,6 +96,10 @@ def indices(structure: Any, count_of: type | tuple[type, ...]) -> Any:
         return count
 
     return _plain(tf.nest.map_structure(place, structure))
+
+
+def _is_empty(places: Any) -> bool:
+    return all(place is None for place in tf.nest.flatten(places))
 
 
 def _bound(wanted: Any, given: Any, found: dict[int, Any]) -> bool:

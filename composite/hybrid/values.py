@@ -97,6 +97,10 @@ class Values:
             for name, value in zip(self._source.inputs, inputs, strict=True):
                 exact = None if value.dims is None else shapes.substitute([value.dims], sizes)[0]
                 given[f"{name}:0"] = tf.compat.v1.placeholder(value.dtype, exact, f"given/{name}")
+            for node in self._source.graph_def.node:
+                if node.op == "AnonymousHashTable":  # does not say the shapes of its values
+                    dtypes = {key: node.attr[key].type for key in ("key_dtype", "value_dtype")}
+                    given[f"{node.name}:0"] = tf.raw_ops.AnonymousMutableHashTable(**dtypes)
             tf.graph_util.import_graph_def(self._source.graph_def, input_map=given, name="")
         return graph
 

@@ -27,18 +27,19 @@ absl::StatusOr<tvm_ffi::Value> Run(const HybridPart& part, absl::Span<const Any>
 }  // namespace
 
 absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTf(absl::Span<const Any> arguments) {
-  if (arguments.size() < 2) return Kept(absl::InvalidArgumentError("call_tf: no graph"));
+  return Kept(Call(arguments, Handles::kPassed));
+}
+
+absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTfOnce(absl::Span<const Any> arguments) {
+  if (arguments.empty()) return Kept(absl::InvalidArgumentError("call_tf_once: no graph"));
   const absl::string_view digest = tvm_ffi::TextOf(arguments[0]);
-  auto known = parts_.find(digest);
-  if (known == parts_.end()) {
-    const absl::StatusOr<Tensor> content = ToTensorFlow(arguments[1]);
-    if (!content.ok()) return Kept(content.status());
-    const absl::string_view bytes(static_cast<const char*>(content->data()), content->TotalBytes());
-    absl::StatusOr<std::unique_ptr<HybridPart>> made = HybridPart::Make(bytes);
-    if (!made.ok()) return Kept(made.status());
-    known = parts_.emplace(std::string(digest), *std::move(made)).first;
+  auto known = kept_.find(digest);
+  if (known == kept_.end()) {
+    absl::StatusOr<tvm_ffi::Value> made = Call(arguments, Handles::kKept);
+    if (!made.ok()) return Kept(std::move(made));
+    known = kept_.emplace(std::string(digest), *std::move(made)).first;
   }
-  return Kept(Run(*known->second, arguments.subspan(2)));
+  return tvm_ffi::Value::Shared(known->second.any().v_ptr);
 }
 
 absl::StatusOr<tvm_ffi::Value> HybridCalls::Require(absl::Span<const Any> arguments) {
@@ -49,6 +50,27 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::Require(absl::Span<const Any> argume
   return Kept(absl::InvalidArgumentError(
       absl::StrCat("a dim of the call is ", size, ", and the kernel of region ", region, " takes ",
                    least, " or more: compile the model with deny=[\"region:", region, "\"]")));
+}
+
+absl::StatusOr<tvm_ffi::Value> HybridCalls::Call(absl::Span<const Any> arguments, Handles handles) {
+  if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf: no graph");
+  TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments, handles));
+  return Run(*part, arguments.subspan(2));
+}
+
+absl::StatusOr<HybridPart*> HybridCalls::PartOf(absl::Span<const Any> arguments, Handles handles) {
+  const absl::string_view digest = tvm_ffi::TextOf(arguments[0]);
+  const auto known = parts_.find(digest);
+  if (known != parts_.end()) return known->second.get();
+  TF_ASSIGN_OR_RETURN(const Tensor content, ToTensorFlow(arguments[1]));
+  const absl::string_view bytes(static_cast<const char*>(content.data()), content.TotalBytes());
+  if (session_ == nullptr) {
+    TF_ASSIGN_OR_RETURN(session_, NewHybridSession());
+  }
+  TF_ASSIGN_OR_RETURN(
+      std::unique_ptr<HybridPart> made,
+      HybridPart::Make(bytes, absl::StrCat("part", parts_.size()), handles, session_));
+  return parts_.emplace(std::string(digest), std::move(made)).first->second.get();
 }
 
 absl::StatusOr<tvm_ffi::Value> HybridCalls::Kept(absl::StatusOr<tvm_ffi::Value> answer) {

@@ -19,10 +19,13 @@ namespace composite {
 class HybridCalls {
  public:
   static constexpr char kCallTf[] = "composite.hybrid.call_tf";
+  static constexpr char kCallTfOnce[] = "composite.hybrid.call_tf_once";
   static constexpr char kRequire[] = "composite.hybrid.require";
 
   // (digest, graph, inputs...) -> outputs. A graph's part is made at its first call, and kept.
   absl::StatusOr<tvm_ffi::Value> CallTf(absl::Span<const tvm_abi::Any> arguments);
+  // The same, but that a graph is called once, and what it returned is returned again.
+  absl::StatusOr<tvm_ffi::Value> CallTfOnce(absl::Span<const tvm_abi::Any> arguments);
   // (size, least, region): fails where a size of the call is less than the region's kernel takes.
   absl::StatusOr<tvm_ffi::Value> Require(absl::Span<const tvm_abi::Any> arguments);
 
@@ -30,9 +33,13 @@ class HybridCalls {
   absl::Status TakeFailure();
 
  private:
+  absl::StatusOr<tvm_ffi::Value> Call(absl::Span<const tvm_abi::Any> arguments, Handles handles);
+  absl::StatusOr<HybridPart*> PartOf(absl::Span<const tvm_abi::Any> arguments, Handles handles);
   absl::StatusOr<tvm_ffi::Value> Kept(absl::StatusOr<tvm_ffi::Value> answer);
 
+  HybridSession session_;  // made with the first part
   std::map<std::string, std::unique_ptr<HybridPart>, std::less<>> parts_;
+  std::map<std::string, tvm_ffi::Value, std::less<>> kept_;  // what graphs returned, by digests
   absl::Status failure_;
 };
 

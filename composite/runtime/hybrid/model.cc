@@ -15,7 +15,7 @@ namespace {
 using tensorflow::Tensor;
 using tvm_abi::Any;
 
-constexpr char kMain[] = "main", kDescribe[] = "describe";
+constexpr char kMain[] = "main", kOpen[] = "open", kDescribe[] = "describe";
 
 absl::Status NoModule(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(
@@ -31,9 +31,13 @@ absl::StatusOr<tvm_ffi::Value> Start(const tvm_ffi::Value& module,
   const std::lock_guard<std::mutex> lock(*mu);
   const tvm_ffi::GlobalScope call_tf(
       HybridCalls::kCallTf, [calls](absl::Span<const Any> all) { return calls->CallTf(all); });
+  const tvm_ffi::GlobalScope call_tf_once(
+      HybridCalls::kCallTfOnce,
+      [calls](absl::Span<const Any> all) { return calls->CallTfOnce(all); });
   const tvm_ffi::GlobalScope require(
       HybridCalls::kRequire, [calls](absl::Span<const Any> all) { return calls->Require(all); });
   TF_RETURN_IF_ERROR(call_tf.status());
+  TF_RETURN_IF_ERROR(call_tf_once.status());
   TF_RETURN_IF_ERROR(require.status());
   return StartMachine(module);
 }
@@ -68,7 +72,13 @@ absl::StatusOr<std::unique_ptr<HybridModel>> HybridModel::Open(
                         absl::StrCat(path, ": ", description.status().message()));
   }
   TF_ASSIGN_OR_RETURN(tvm_ffi::Value main, GetFunction(*machine, kMain));
-  if (main.type() != tvm_ffi::kFunction) return NoModule(path, "it has no main");
+  TF_ASSIGN_OR_RETURN(const tvm_ffi::Value open, GetFunction(*machine, kOpen));
+  if (main.type() != tvm_ffi::kFunction || open.type() != tvm_ffi::kFunction) {
+    return NoModule(path, "it has no main, or nothing that opens it");
+  }
+  const absl::StatusOr<tvm_ffi::Value> opened = tvm_ffi::Call(kOpen, open, {});
+  const absl::Status failure = calls->TakeFailure();
+  if (!opened.ok()) return failure.ok() ? opened.status() : failure;
   return std::unique_ptr<HybridModel>(
       new HybridModel(std::move(calls), std::move(main), *std::move(description)));
 }

@@ -1,0 +1,120 @@
+"""What a function captures, as nodes of its own: values as constants, tables as they are filled.
+
+Not for: variables of TensorFlow, which freezing makes constants of; here it is seen that nobody
+writes into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from composite.binding.records import NodeDef, record
+from composite.hybrid import handles, tables
+from composite.ops import functions
+
+KEPT = "_composite_kept"  # marks nodes that an opened module runs once, and whose results it keeps
+
+_WRITES = ("Assign", "ResourceApply", "ResourceScatter", "ResourceSparseApply")  # begin their ops
+
+
+class Capture(NamedTuple):
+    """A value that a function did not compute and was not given.
+
+    Attributes:
+        value: the tensor, or None where it is not known.
+        takers: the nodes that take it, if it is a handle.
+        is_variable: whether it is the handle of a variable.
+    """
+
+    value: Any
+    takers: list[Any]
+    is_variable: bool
+
+
+class Held(NamedTuple):
+    """A capture as nodes.
+
+    Attributes:
+        nodes: the last one has one output, the value.
+        told: what people are told that the module keeps; "" for a constant.
+    """
+
+    nodes: list[NodeDef]
+    told: str = ""
+
+
+def captures(concrete: Any) -> dict[str, Capture]:
+    """What a tf.ConcreteFunction captures, by the names of its placeholders."""
+    definition = concrete.function_def
+    library = {f.signature.name: f for f in concrete.graph.as_graph_def().library.function}
+    library[definition.signature.name] = definition
+    arguments = zip(concrete.inputs, definition.signature.input_arg, strict=True)
+    names = {inner.op.name: argument.name for inner, argument in arguments}
+    variables = {id(variable.handle) for variable in concrete.graph.variables}
+    found = {}
+    for outer, inner in concrete.graph.captures:
+        takers: list[Any] = []
+        if functions.is_handle(inner.dtype):
+            takers = handles.takers(definition.signature.name, names[inner.op.name], library)
+        is_variable = id(outer) in variables or any(_is_of_variables(x.op) for x in takers)
+        found[inner.op.name] = Capture(outer, takers, is_variable)
+    return found
+
+
+def refuse_writes(found: Mapping[str, Capture], model: str) -> None:
+    """Raises ValueError for a function that changes a variable or a table."""
+    for capture in found.values():
+        for node in capture.takers:
+            if capture.is_variable and node.op not in handles.VARIABLE_READS:
+                raise ValueError(
+                    f"{model} writes into a variable ({node.op} {node.name}): a module holds the "
+                    "values of variables as constants. Return the new value, and assign it outside"
+                )
+            if handles.is_of_tables(node.op) and node.op not in handles.TABLE_READS:
+                raise ValueError(
+                    f"{model} writes into a table ({node.op} {node.name}): a module holds tables "
+                    "as they are when it is compiled. Write outside, and compile the model again"
+                )
+
+
+def held(name: str, capture: Capture, model: str) -> Held:
+    """A capture as nodes, the last of which has this name. ValueError where it has no value."""
+    reads = [x for x in capture.takers if x.op == "ReadVariableOp"]
+    if capture.is_variable and reads:
+        dtype = tf.as_dtype(reads[0].attr["dtype"].type)
+        return _constant(name, tf.raw_ops.ReadVariableOp(resource=capture.value, dtype=dtype))
+    finds = [x for x in capture.takers if x.op in ("LookupTableFindV2", "LookupTableExportV2")]
+    if finds:
+        return _table(name, capture.value, finds[0], model)
+    if hasattr(capture.value, "numpy") and not functions.is_handle(capture.value.dtype):
+        return _constant(name, capture.value)
+    ops = ", ".join(sorted({x.op for x in capture.takers})) or "a function that it calls"
+    raise ValueError(
+        f"{model} keeps state that {ops} needs, {name}: a module has constants and tables alone. "
+        "Compute that part outside, and pass its result"
+    )
+
+
+def _is_of_variables(op: str) -> bool:
+    return op in handles.VARIABLE_READS or op.startswith(_WRITES)
+
+
+def _constant(name: str, value: Any) -> Held:
+    return Held([record("Const", name, value=tf.make_tensor_proto(value), dtype=value.dtype)])
+
+
+def _table(name: str, handle: Any, find: Any, model: str) -> Held:
+    attrs = ("Tin", "Tout") if find.op == "LookupTableFindV2" else ("Tkeys", "Tvalues")
+    dtypes = (tf.as_dtype(find.attr[attr].type) for attr in attrs)
+    try:
+        contents = tables.contents(handle, *dtypes)
+    except tf.errors.OpError as error:
+        raise ValueError(f"{model} has a table that cannot be read: {error.message}") from error
+    made = tables.nodes(name, contents)
+    for node in made:
+        if node.op != "Const":
+            node.attr[KEPT].b = True
+    return Held(made, str(contents))
