@@ -1,22 +1,32 @@
 """What a function captures, as nodes of its own: values as constants, tables as they are filled.
 
+A function of TensorFlow 1 captures no table, but has a node that finds it by its name.
+
 Not for: variables of TensorFlow, which freezing makes constants of; here it is seen that nobody
 writes into them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from composite.binding.records import NodeDef, record
 from composite.hybrid import handles, tables
-from composite.ops import functions
+from composite.ops import call, functions
 
 KEPT = "_composite_kept"  # marks nodes that an opened module runs once, and whose results it keeps
 
+_HANDLE = tf.resource.as_datatype_enum
+_ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # shared_name of what is of one call
+_TABLES = frozenset(
+    {
+        *("HashTableV2", "MutableHashTableV2", "MutableHashTableOfTensorsV2"),
+        "MutableDenseHashTableV2",
+    }
+)
 _WRITES = ("Assign", "ResourceApply", "ResourceScatter", "ResourceSparseApply")  # begin their ops
 
 
@@ -46,11 +56,16 @@ class Held(NamedTuple):
     told: str = ""
 
 
-def captures(concrete: Any) -> dict[str, Capture]:
+def library_of(concrete: Any) -> dict[str, Any]:
+    """The FunctionDefs of a tf.ConcreteFunction, its own the first."""
+    others = concrete.graph.as_graph_def().library.function
+    every = (concrete.function_def, *others)
+    return {function.signature.name: function for function in every}
+
+
+def captures(concrete: Any, library: Mapping[str, Any]) -> dict[str, Capture]:
     """What a tf.ConcreteFunction captures, by the names of its placeholders."""
     definition = concrete.function_def
-    library = {f.signature.name: f for f in concrete.graph.as_graph_def().library.function}
-    library[definition.signature.name] = definition
     arguments = zip(concrete.inputs, definition.signature.input_arg, strict=True)
     names = {inner.op.name: argument.name for inner, argument in arguments}
     variables = {id(variable.handle) for variable in concrete.graph.variables}
@@ -64,9 +79,44 @@ def captures(concrete: Any) -> dict[str, Capture]:
     return found
 
 
-def refuse_writes(found: Mapping[str, Capture], model: str) -> None:
+def named(function: str, library: Mapping[str, Any]) -> dict[str, Capture]:
+    """What nodes of a function find by its name in this process, by the nodes' names."""
+    found = {}
+    for node in library[function].node_def:
+        if _finds_by_name(node):
+            handle = handles.handles_of(node, library)[0]
+            takers = handles.takers(function, handle, library)
+            is_variable = any(_is_of_variables(x.op) for x in takers)
+            found[node.name] = Capture(_found(node), takers, is_variable)
+    return found
+
+
+def _finds_by_name(node: Any) -> bool:
+    definition = call.op_def(node.op)
+    if definition is None or _text(node, "shared_name") == _ANONYMOUS:
+        return False
+    returns_handle = any(x.type == _HANDLE for x in definition.output_arg)
+    return returns_handle and any(attr.name == "shared_name" for attr in definition.attr)
+
+
+def _found(node: Any) -> Any:
+    """The handle of a table in this process; None of anything else."""
+    name = _text(node, "shared_name")
+    if node.op not in _TABLES or not name:
+        return None
+    dtypes = {key: tf.as_dtype(node.attr[key].type) for key in ("key_dtype", "value_dtype")}
+    return tf.raw_ops.HashTableV2(
+        shared_name=name, container=_text(node, "container"), **dtypes
+    )  # whatever its kind is
+
+
+def _text(node: Any, attr: str) -> str:
+    return str(node.attr[attr].s.decode()) if attr in node.attr else ""
+
+
+def refuse_writes(found: Iterable[Capture], model: str) -> None:
     """Raises ValueError for a function that changes a variable or a table."""
-    for capture in found.values():
+    for capture in found:
         for node in capture.takers:
             if capture.is_variable and node.op not in handles.VARIABLE_READS:
                 raise ValueError(
@@ -83,11 +133,11 @@ def refuse_writes(found: Mapping[str, Capture], model: str) -> None:
 def held(name: str, capture: Capture, model: str) -> Held:
     """A capture as nodes, the last of which has this name. ValueError where it has no value."""
     reads = [x for x in capture.takers if x.op == "ReadVariableOp"]
-    if capture.is_variable and reads:
+    if capture.is_variable and reads and capture.value is not None:
         dtype = tf.as_dtype(reads[0].attr["dtype"].type)
         return _constant(name, tf.raw_ops.ReadVariableOp(resource=capture.value, dtype=dtype))
     finds = [x for x in capture.takers if x.op in ("LookupTableFindV2", "LookupTableExportV2")]
-    if finds:
+    if finds and capture.value is not None:
         return _table(name, capture.value, finds[0], model)
     if hasattr(capture.value, "numpy") and not functions.is_handle(capture.value.dtype):
         return _constant(name, capture.value)

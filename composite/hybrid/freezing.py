@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
@@ -14,7 +15,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from composite.hybrid import handles
-from composite.hybrid.captures import Capture, captures, held, refuse_writes
+from composite.hybrid.captures import Capture, captures, held, library_of, named, refuse_writes
 from composite.ops import call, functions
 
 
@@ -39,11 +40,14 @@ class Frozen:
 
 def freeze(concrete: Any, name: str) -> Frozen:
     """The graph of a tf.ConcreteFunction. ValueError where it needs more than its inputs."""
-    captured = captures(concrete)
-    refuse_writes(captured, name)
+    source = library_of(concrete)
+    captured = captures(concrete, source)
+    found = (capture for function in source for capture in named(function, source).values())
+    refuse_writes((*captured.values(), *found), name)
     try:
-        # Loops and branches stay ops that run functions: other nodes around them form regions.
-        frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+        with _no_collections(concrete.graph):
+            # Loops and branches stay ops that run functions: other nodes around them form regions.
+            frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
     except (ValueError, KeyError, NotImplementedError) as error:
         raise ValueError(f"{name} cannot be frozen: {error}") from error
     graph_def = frozen.graph.as_graph_def()
@@ -52,8 +56,10 @@ def freeze(concrete: Any, name: str) -> Frozen:
     library[definition.signature.name] = definition
     order = functions.reachable(definition.signature.name, library)
     made = FunctionDefLibrary(function=[library[n] for n in order])
+    library = {function.signature.name: function for function in made.function}
     own = len(concrete.inputs) - len(concrete.captured_inputs)
     kept = _hold(made.function[0], [captured[x.op.name] for x in frozen.inputs[own:]], name)
+    kept += _hold_named(library, order, name)
     _drop_idle_waits(made.function[0], library)
     specs = tuple(
         tf.TensorSpec(x.shape, x.dtype, of.op.name)
@@ -76,6 +82,43 @@ def _hold(definition: Any, captured: Sequence[Capture], name: str) -> tuple[str,
         told += [kept] if kept else []
     del arguments[own:]
     return tuple(told)
+
+
+def _hold_named(library: Mapping[str, Any], order: Sequence[str], name: str) -> tuple[str, ...]:
+    """Makes tables in the places of nodes that find them by their names, and tells of which."""
+    main, *others = order
+    for function in others:
+        for node in named(function, library):
+            raise ValueError(
+                f"{name} finds state by its name in a loop or a branch, {node}: make it a "
+                "tf.lookup table, or compute that part outside"
+            )
+    definition, told = library[main], []
+    for node, capture in named(main, library).items():
+        nodes, kept = held(node, capture, name)
+        found = next(x for x in definition.node_def if x.name == node)
+        (before,) = handles.handles_of(found, library)
+        _rename_input(definition, before, f"{node}:output:0")
+        definition.node_def.remove(found)
+        definition.node_def.extend(nodes)
+        told.append(kept)
+    return tuple(told)
+
+
+@contextmanager
+def _no_collections(graph: Any) -> Iterator[None]:
+    """A graph without what code of TensorFlow 1 has collected in it, initializers for one.
+
+    Converting fails where these name nodes that another graph has.
+    """
+    collected = {key: graph.get_collection(key) for key in graph.get_all_collection_keys()}
+    for key in collected:
+        graph.clear_collection(key)
+    try:
+        yield
+    finally:
+        for key, values in collected.items():
+            graph.get_collection_ref(key).extend(values)
 
 
 def _take_value(definition: Any, handle: str, dtype: int, name: str) -> None:

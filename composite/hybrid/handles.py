@@ -53,9 +53,18 @@ def takers(function: str, handle: str, library: Mapping[str, Any]) -> list[Any]:
                 inside = (x for f in functions.called_by(node, library) for x in _all(f, library))
                 found += [node, *inside]
                 continue
-            passed += [(name, output) for output in _handles_of(node, library)]
+            passed += [(name, output) for output in handles_of(node, library)]
             places += [place for place in passed if place not in places]
     return found
+
+
+def handles_of(node: Any, library: Mapping[str, Any]) -> list[str]:
+    """The outputs of a node that are handles."""
+    signatures = {name: function.signature for name, function in library.items()}
+    definition = signatures.get(node.op) or call.op_def(node.op)
+    dtypes = [dtype for arg in definition.output_arg for dtype in _dtypes(arg, node)]
+    names = functions.output_names(node, signatures)
+    return [name for name, dtype in zip(names, dtypes, strict=True) if functions.is_handle(dtype)]
 
 
 def _arguments(node: Any, tensor: str, library: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -70,15 +79,6 @@ def _arguments(node: Any, tensor: str, library: Mapping[str, Any]) -> list[tuple
         for k, x in enumerate(node.input)
         if x == tensor
     ]
-
-
-def _handles_of(node: Any, library: Mapping[str, Any]) -> list[str]:
-    """The outputs of a node that are handles."""
-    signatures = {name: function.signature for name, function in library.items()}
-    definition = signatures.get(node.op) or call.op_def(node.op)
-    dtypes = [dtype for arg in definition.output_arg for dtype in _dtypes(arg, node)]
-    names = functions.output_names(node, signatures)
-    return [name for name, dtype in zip(names, dtypes, strict=True) if functions.is_handle(dtype)]
 
 
 def _all(function: str, library: Mapping[str, Any]) -> list[Any]:

@@ -228,3 +228,39 @@ def test_a_table_that_is_not_filled_is_an_error() -> None:
     told = re.escape("looked_up has a table that cannot be read: ") + ".*is not initialized"
     with pytest.raises(ValueError, match=told):
         hybrid.compile(looked_up, tf.constant(["a"]))
+
+
+def test_state_that_is_found_by_its_name() -> None:
+    def find(x: Any) -> Any:
+        table = tf.raw_ops.MutableHashTableV2(
+            key_dtype=tf.int64, value_dtype=tf.float32, shared_name="test_captures_table"
+        )
+        keys = tf.cast(x, tf.int64)
+        return table, tf.raw_ops.LookupTableFindV2(
+            table_handle=table, keys=keys, default_value=-1.0
+        )
+
+    def inserting(x: Any) -> Any:
+        table, found = find(x)
+        tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=tf.cast(x, tf.int64), values=x)
+        return found
+
+    def branching(x: Any) -> Any:
+        return tf.cond(x[0] > 1.0, lambda: find(x)[1], lambda: x)
+
+    def queued(x: Any) -> Any:
+        queue = tf.raw_ops.FIFOQueueV2(component_types=[tf.float32], shared_name="a queue")
+        (one,) = tf.raw_ops.QueueDequeueV2(handle=queue, component_types=[tf.float32])
+        return x + one
+
+    x = tf.constant([1.0, 0.0, 3.0, 2.0])
+    inserting(x)
+    module = hybrid.compile(lambda x: find(x)[1], X)
+    np.testing.assert_array_equal(module([1.0, 3.0, 5.0, 0.0]), [1.0, 3.0, -1.0, 0.0])
+    for function, why in (
+        (inserting, r"inserting writes into a table \(LookupTableInsertV2"),
+        (branching, "branching finds state by its name in a loop or a branch, "),
+        (queued, "queued keeps state that QueueDequeueV2 needs, "),
+    ):
+        with pytest.raises(ValueError, match=why):
+            hybrid.compile(function, X)

@@ -175,3 +175,46 @@ def test_a_table_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         assert module(["B"]).numpy().tolist() == [2]
     assert len(made) == 1
+
+
+def write_version_1(folder: Path, words: Path, *, is_mutable: bool) -> None:
+    """A SavedModel as TensorFlow 1 wrote it: nodes find the table by its name."""
+    v1, index = tf.compat.v1, tf.lookup.TextFileIndex
+    with tf.Graph().as_default(), v1.Session() as session:
+        text = v1.placeholder(tf.string, [None], "text")
+        if is_mutable:
+            table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
+            filled = table.insert(["a", "b"], tf.constant([3, 4], tf.int64))
+        else:
+            read = tf.lookup.TextFileInitializer(
+                str(words), tf.string, index.WHOLE_LINE, tf.int64, index.LINE_NUMBER
+            )
+            table = v1.lookup.StaticHashTable(read, -1)
+            filled = v1.tables_initializer()
+        rows = v1.get_variable("rows", [6, 4], use_resource=not is_mutable)
+        looked_up = tf.gather(rows, table.lookup(text) + 1)
+        session.run([filled, v1.global_variables_initializer()])
+        signature = v1.saved_model.predict_signature_def({"text": text}, {"y": looked_up})
+        builder = v1.saved_model.Builder(str(folder))
+        builder.add_meta_graph_and_variables(
+            session,
+            ["serve"],
+            {"serving_default": signature},
+            main_op=filled,
+            assets_collection=v1.get_collection(v1.GraphKeys.ASSET_FILEPATHS),
+        )
+        builder.save()
+
+
+@pytest.mark.parametrize("is_mutable", [False, True], ids=["static", "mutable"])
+def test_models_of_version_1(is_mutable: bool, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("a\nb\nc\n")
+    write_version_1(tmp_path / "m", tmp_path / "words.txt", is_mutable=is_mutable)
+    words = tf.constant([*WORDS, "c"])
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    wanted = loaded.signatures["serving_default"](text=words)["y"]
+    module = hybrid.compile(tmp_path / "m", deny=["GatherV2"])
+    assert module.report is not None
+    assert module.report.kept == (f"a table of {2 if is_mutable else 3} entries, string to int64",)
+    assert module.report.parts[0].ops == {"LookupTableFindV2": 1, "AddV2": 1, "GatherV2": 1}
+    np.testing.assert_array_equal(module(text=words)["y"], wanted)
