@@ -16,6 +16,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 from composite.hybrid import handles
 from composite.hybrid.captures import Capture, captures, held, library_of, named, refuse_writes
+from composite.hybrid.stated_shapes import Shapes, stated
 from composite.ops import call, functions
 
 
@@ -27,6 +28,7 @@ class Frozen:
         name: what people call it.
         library: the function, and those that its nodes run.
         inputs: dtypes and shapes of the inputs, in the order of the function's arguments.
+        shapes: what the code states of its nodes' outputs.
         kept: the tables that its nodes make, for people.
         left_out: ops with effects that no output waits for, which are not in it.
     """
@@ -34,6 +36,7 @@ class Frozen:
     name: str
     library: Any
     inputs: tuple[tf.TensorSpec, ...]
+    shapes: Shapes
     kept: tuple[str, ...]
     left_out: tuple[str, ...]
 
@@ -65,7 +68,8 @@ def freeze(concrete: Any, name: str) -> Frozen:
         tf.TensorSpec(x.shape, x.dtype, of.op.name)
         for x, of in zip(frozen.inputs[:own], concrete.inputs[:own], strict=True)
     )
-    return Frozen(name, made, specs, kept, _left_out(concrete, library))
+    shapes = stated(concrete.graph)
+    return Frozen(name, made, specs, shapes, kept, _left_out(concrete, library))
 
 
 def _hold(definition: Any, captured: Sequence[Capture], name: str) -> tuple[str, ...]:

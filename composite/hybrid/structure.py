@@ -56,6 +56,8 @@ class Description:
         """The inputs of a call, in order. TypeError or ValueError if they are not what it takes."""
         found: dict[int, Any] = {}
         positional, named = self.inputs
+        if len(args) == len(named) == 1 and not (positional or kwargs):
+            args, kwargs = (), dict(zip(named, args, strict=True))  # as TensorFlow's signatures
         # What is no tensor may be left out: the module has the values that it was compiled with.
         args = (*args, *(None for place in positional[len(args) :] if _is_empty(place)))
         kwargs = {key: None for key, place in named.items() if _is_empty(place)} | kwargs

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.editing.scope import Edge
+from composite.hybrid.stated_shapes import Shapes, state
 from composite.kernels import shapes
 from composite.ops import functions
 
@@ -43,9 +44,12 @@ class Values:
         inputs: those that the function is given.
     """
 
-    def __init__(self, library: Any, specs: Sequence[tf.TensorSpec]) -> None:
+    def __init__(
+        self, library: Any, specs: Sequence[tf.TensorSpec], stated: Shapes | None = None
+    ) -> None:
         """Of function[0] of a library. ValueError if it does not take inputs of these specs."""
         self._source = functions.body(library)
+        state(self._source.graph_def, stated or {})
         self.inputs, cases, graphs = self._probed(specs)
         self._cases, self._graphs = cases, graphs
         self._count = len(cases[0])

@@ -35,6 +35,15 @@ def test_arguments_are_bound_by_their_structure() -> None:
         made.arguments([tf.ones([1, 2])], {"b": tf.zeros([3])})
 
 
+def test_the_only_input_of_a_signature_needs_no_name() -> None:
+    one, two = described(((), {"b": SPEC}), 1), described(((), {"a": SPEC, "b": SPEC}), 2)
+    x = tf.ones([1, 2])
+    assert one.arguments([x], {})[0] is one.arguments([], {"b": x})[0]
+    for made, args, named in (one, [x], {"b": x}), (one, [x, x], {}), (two, [x], {}):
+        with pytest.raises(TypeError, match="f takes"):
+            made.arguments(args, named)
+
+
 def test_what_is_no_tensor_may_be_left_out() -> None:
     made = described(((SPEC, None), {"b": SPEC, "training": None}), 2)
     x, y = tf.ones([1, 2]), tf.zeros([3, 2])
