@@ -1,6 +1,7 @@
-"""What a function captures, as nodes of its own: values as constants, tables as they are filled.
+"""What a function captures, as nodes of its own.
 
-A function of TensorFlow 1 captures no table, but has a node that finds it by its name.
+Values are constants, tables are filled with what they hold, other resources made as they were. A
+function of TensorFlow 1 captures no table, but has a node that finds it by its name.
 
 Not for: variables of TensorFlow, which freezing makes constants of; here it is seen that nobody
 writes into them.
@@ -8,13 +9,13 @@ writes into them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from composite.binding.records import NodeDef, record
-from composite.hybrid import handles, tables
+from composite.hybrid import assets, handles, resources, tables
 from composite.ops import call, functions
 
 KEPT = "_composite_kept"  # marks nodes that an opened module runs once, and whose results it keeps
@@ -50,10 +51,12 @@ class Held(NamedTuple):
     Attributes:
         nodes: the last one has one output, the value.
         told: what people are told that the module keeps; "" for a constant.
+        functions: what the nodes call.
     """
 
     nodes: list[NodeDef]
     told: str = ""
+    functions: Sequence[Any] = ()
 
 
 def library_of(concrete: Any) -> dict[str, Any]:
@@ -139,12 +142,14 @@ def held(name: str, capture: Capture, model: str) -> Held:
     finds = [x for x in capture.takers if x.op in ("LookupTableFindV2", "LookupTableExportV2")]
     if finds and capture.value is not None:
         return _table(name, capture.value, finds[0], model)
+    if resources.is_remade(capture.value):
+        return _resource(name, capture.value)
     if hasattr(capture.value, "numpy") and not functions.is_handle(capture.value.dtype):
         return _constant(name, capture.value)
     ops = ", ".join(sorted({x.op for x in capture.takers})) or "a function that it calls"
     raise ValueError(
-        f"{model} keeps state that {ops} needs, {name}: a module has constants and tables alone. "
-        "Compute that part outside, and pass its result"
+        f"{model} keeps state that {ops} needs, {name}, and it is not known how to make it anew: "
+        "compute that part outside, and pass its result"
     )
 
 
@@ -163,8 +168,17 @@ def _table(name: str, handle: Any, find: Any, model: str) -> Held:
         contents = tables.contents(handle, *dtypes)
     except tf.errors.OpError as error:
         raise ValueError(f"{model} has a table that cannot be read: {error.message}") from error
-    made = tables.nodes(name, contents)
-    for node in made:
-        if node.op != "Const":
+    return Held(_kept(tables.nodes(name, contents)), str(contents))
+
+
+def _resource(name: str, handle: Any) -> Held:
+    nodes, called = resources.remade(name, handle)
+    made = {x.op for function in called for x in function.node_def if _finds_by_name(x)}
+    return Held(_kept(nodes), f"a resource of {', '.join(sorted(made))}", called)
+
+
+def _kept(nodes: list[NodeDef]) -> list[NodeDef]:
+    for node in nodes:
+        if node.op != "Const" or assets.ASSET in node.attr:
             node.attr[KEPT].b = True
-    return Held(made, str(contents))
+    return nodes

@@ -59,9 +59,9 @@ def freeze(concrete: Any, name: str) -> Frozen:
     library[definition.signature.name] = definition
     order = functions.reachable(definition.signature.name, library)
     made = FunctionDefLibrary(function=[library[n] for n in order])
-    library = {function.signature.name: function for function in made.function}
     own = len(concrete.inputs) - len(concrete.captured_inputs)
-    kept = _hold(made.function[0], [captured[x.op.name] for x in frozen.inputs[own:]], name)
+    kept = _hold(made, [captured[x.op.name] for x in frozen.inputs[own:]], name)
+    library = {function.signature.name: function for function in made.function}
     kept += _hold_named(library, order, name)
     _drop_idle_waits(made.function[0], library)
     specs = tuple(
@@ -72,17 +72,19 @@ def freeze(concrete: Any, name: str) -> Frozen:
     return Frozen(name, made, specs, shapes, kept, _left_out(concrete, library))
 
 
-def _hold(definition: Any, captured: Sequence[Capture], name: str) -> tuple[str, ...]:
-    """Makes nodes of a function's last arguments, and tells of which tables."""
+def _hold(library: Any, captured: Sequence[Capture], name: str) -> tuple[str, ...]:
+    """Makes nodes of the last arguments of function[0], and tells of which resources."""
+    definition = library.function[0]
     arguments = definition.signature.input_arg
     own = len(arguments) - len(captured)
     told = []
     for argument, capture in zip(list(arguments)[own:], captured, strict=True):
-        nodes, kept = held(f"{argument.name}_held", capture, name)
+        nodes, kept, called = held(f"{argument.name}_held", capture, name)
         if capture.is_variable:
             _take_value(definition, argument.name, nodes[-1].attr["dtype"].type, name)
         _rename_input(definition, argument.name, f"{nodes[-1].name}:output:0")
         definition.node_def.extend(nodes)
+        library.function.extend(called)
         told += [kept] if kept else []
     del arguments[own:]
     return tuple(told)
@@ -99,7 +101,7 @@ def _hold_named(library: Mapping[str, Any], order: Sequence[str], name: str) -> 
             )
     definition, told = library[main], []
     for node, capture in named(main, library).items():
-        nodes, kept = held(node, capture, name)
+        nodes, kept, _ = held(node, capture, name)
         found = next(x for x in definition.node_def if x.name == node)
         (before,) = handles.handles_of(found, library)
         _rename_input(definition, before, f"{node}:output:0")

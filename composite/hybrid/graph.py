@@ -81,7 +81,9 @@ def graph_of(library: Any, others: Any) -> Graph:
     constants = {
         name: node
         for name, node in every.items()
-        if node.op == "Const" and not node.input and (_is_held(node) or name not in results)
+        if node.op == "Const"
+        and not (node.input or KEPT in node.attr)
+        and (_is_held(node) or name not in results)
     }
     needed: dict[str, list[str]] = {}
     waiting = [*results, *awaited]

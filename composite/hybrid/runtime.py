@@ -7,15 +7,19 @@ function of a graph is made at its first call, and kept.
 from __future__ import annotations
 
 import functools
+import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 
+from composite.hybrid import assets
 from composite.hybrid.transfer import to_tensorflow, to_tvm
 from composite.ops import call, function_op
 from composite.ops.functions import nodes, rename_in_graph
@@ -94,19 +98,34 @@ def errors_of_tensorflow() -> Iterator[None]:
         _LAST.error = None
 
 
-def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:
-    # TensorFlow writes into an input that nobody else holds: the list does.
-    given = [to_tensorflow(x) for x in inputs]
+@contextmanager
+def _noting() -> Iterator[None]:
+    """Notes why the block fails."""
     try:
-        with call.eager_mode():
-            return [to_tvm(y) for y in _function(str(digest), content)(*given)]
+        yield
     except (tf.errors.OpError, ValueError) as error:
         _LAST.error = error
         raise
 
 
+def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:
+    # TensorFlow writes into an input that nobody else holds: the list does.
+    given = [to_tensorflow(x) for x in inputs]
+    with _noting(), call.eager_mode():
+        return [to_tvm(y) for y in _function(str(digest), content)(*given)]
+
+
 def _call_once(digest: Any, content: Any, *inputs: Any) -> list[Any]:
-    return _kept().of(str(digest), lambda: _call_tf(digest, content, *inputs))
+    def make() -> list[Any]:
+        graph = MetaGraphDef.FromString(content.numpy().tobytes())
+        assets.unshare(graph.graph_def)
+        with tempfile.TemporaryDirectory(prefix="composite-") as folder, _noting():
+            assets.write(graph.graph_def, Path(folder))
+            function = _made(uuid.uuid4().hex, graph.SerializeToString())
+            with call.eager_mode():
+                return [to_tvm(y) for y in function(*map(to_tensorflow, inputs))]
+
+    return _kept().of(str(digest), make)
 
 
 def _kept() -> Kept:

@@ -38,6 +38,7 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTfOnce(absl::Span<const Any> arg
     absl::StatusOr<tvm_ffi::Value> made = Call(arguments, Handles::kKept);
     if (!made.ok()) return Kept(std::move(made));
     known = kept_.emplace(std::string(digest), *std::move(made)).first;
+    parts_.erase(parts_.find(digest));
   }
   return tvm_ffi::Value::Shared(known->second.any().v_ptr);
 }
@@ -67,9 +68,8 @@ absl::StatusOr<HybridPart*> HybridCalls::PartOf(absl::Span<const Any> arguments,
   if (session_ == nullptr) {
     TF_ASSIGN_OR_RETURN(session_, NewHybridSession());
   }
-  TF_ASSIGN_OR_RETURN(
-      std::unique_ptr<HybridPart> made,
-      HybridPart::Make(bytes, absl::StrCat("part", parts_.size()), handles, session_));
+  TF_ASSIGN_OR_RETURN(std::unique_ptr<HybridPart> made,
+                      HybridPart::Make(bytes, absl::StrCat("part", made_++), handles, session_));
   return parts_.emplace(std::string(digest), std::move(made)).first->second.get();
 }
 

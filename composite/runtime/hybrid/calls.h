@@ -38,6 +38,7 @@ class HybridCalls {
   absl::StatusOr<tvm_ffi::Value> Kept(absl::StatusOr<tvm_ffi::Value> answer);
 
   HybridSession session_;  // made with the first part
+  int made_ = 0;           // parts
   std::map<std::string, std::unique_ptr<HybridPart>, std::less<>> parts_;
   std::map<std::string, tvm_ffi::Value, std::less<>> kept_;  // what graphs returned, by digests
   absl::Status failure_;

@@ -119,6 +119,7 @@ absl::StatusOr<std::unique_ptr<HybridPart>> HybridPart::Make(absl::string_view c
   if (!parsed.ParseFromArray(content.data(), static_cast<int>(content.size()))) return no_graph;
   GraphDef& graph = *parsed.mutable_graph_def();
   TF_RETURN_IF_ERROR(CheckOps(graph));
+  TF_ASSIGN_OR_RETURN(std::unique_ptr<AssetFolder> files, AssetFolder::Write(&graph));
   if (handles == Handles::kKept) KeepHandles(&parsed);
   PrefixNames(absl::StrCat(name, "/"), &parsed);
   const auto& signature = (*parsed.mutable_signature_def())[kSignature];
@@ -143,7 +144,8 @@ absl::StatusOr<std::unique_ptr<HybridPart>> HybridPart::Make(absl::string_view c
   TF_RETURN_IF_ERROR(session->Extend(std::move(graph)));
   tensorflow::Session::CallableHandle function;
   TF_RETURN_IF_ERROR(session->MakeCallable(call, &function));
-  return std::unique_ptr<HybridPart>(new HybridPart(std::move(session), function));
+  return std::unique_ptr<HybridPart>(
+      new HybridPart(std::move(session), function, std::move(files)));
 }
 
 HybridPart::~HybridPart() { session_->ReleaseCallable(function_).IgnoreError(); }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "composite/runtime/hybrid/assets.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/session.h"
 
@@ -38,11 +39,13 @@ class HybridPart {
       const std::vector<tensorflow::Tensor>& inputs) const;
 
  private:
-  HybridPart(HybridSession session, tensorflow::Session::CallableHandle function)
-      : session_(std::move(session)), function_(function) {}
+  HybridPart(HybridSession session, tensorflow::Session::CallableHandle function,
+             std::unique_ptr<AssetFolder> files)
+      : session_(std::move(session)), function_(function), files_(std::move(files)) {}
 
   const HybridSession session_;
   const tensorflow::Session::CallableHandle function_;
+  const std::unique_ptr<AssetFolder> files_;
 };
 
 }  // namespace composite

@@ -1,7 +1,12 @@
-"""Ops of another library in a module: in a loop, in Python and in a program without."""
+"""Ops of another library in a module: in a loop, in Python and in a program without.
+
+And resources of that library, whose initializers read files.
+"""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +106,81 @@ def test_in_a_program_without_python(
     for line, words in zip(output.splitlines(), CALLS, strict=True):
         wanted = decoded(tf.constant(words))
         np.testing.assert_allclose(np.array(line.split(), "f"), np.ravel(wanted), rtol=1e-5)
+
+
+class Words(tf.saved_model.experimental.TrackableResource):
+    """The library's resource, filled once from a file."""
+
+    def __init__(self, ops: Any, file: Path) -> None:
+        super().__init__()
+        self.ops, self.file = ops, tf.saved_model.Asset(str(file))
+        self._initialize()
+
+    def _create_resource(self) -> Any:
+        return self.ops.test_word_set(shared_name="one name")
+
+    def _initialize(self) -> None:
+        self.ops.test_fill_word_set(words=self.resource_handle, file=self.file.asset_path)
+
+
+@pytest.fixture(scope="module")
+def known(ops: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Files of modules with a resource: of a function, and of a SavedModel; what they return."""
+    folder = tmp_path_factory.mktemp("words")
+    (folder / "words.txt").write_text("a\nbbb\n")
+    model = tf.Module()
+    model.words = Words(ops, folder / "words.txt")
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def asked(text: Any) -> Any:
+        has = ops.test_has_word(words=model.words.resource_handle, text=text)
+        h = tf.one_hot(tf.cast(has, tf.int32) + 3, 16)
+        return {"p": tf.nn.softmax(tf.nn.gelu(tf.matmul(h, WEIGHTS) + 1.0))}
+
+    model.asked = asked
+    tf.saved_model.save(model, str(folder / "m"), signatures={"serving_default": asked})
+    paths = []
+    for k, given in enumerate((asked, folder / "m")):
+        made = hybrid.compile(given)
+        assert made.report is not None
+        assert (made.report.kernels, made.report.calls) == (1, 1)
+        assert made.report.kept == ("a resource of TestWordSet",)
+        made.save(folder / f"{k}.so")
+        paths.append(folder / f"{k}.so")
+    shutil.rmtree(folder / "m")
+    (folder / "words.txt").unlink()
+    return paths, [np.ravel(asked(tf.constant(words))["p"]) for words in CALLS]
+
+
+def test_a_resource_is_made_anew_for_each_opened_module(
+    known: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths, wanted = known
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for module in [hybrid.load(path) for path in (*paths, paths[0])]:
+        for words, y in zip(CALLS, wanted, strict=True):
+            np.testing.assert_allclose(np.ravel(module(words)["p"]), y, rtol=1e-5)
+    assert [*tmp_path.iterdir()] == []  # files are there while initializers run
+
+
+def test_a_resource_in_a_program_without_python(
+    known: Any, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = programs.words_program(tmp_path)
+    (tmp_path / "files").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "files"))
+    for path in known[0]:
+        assert programs.called(program, path, 0, calls=CALLS)[1].startswith(
+            "words: the module runs"
+        )
+        output, errors = programs.called(program, path, 0, library, calls=CALLS)
+        assert errors == ""
+        for line, y in zip(output.splitlines(), known[1], strict=True):
+            np.testing.assert_allclose(np.array(line.split(), "f"), y, rtol=1e-5)
+    assert [*(tmp_path / "files").iterdir()] == []
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    assert (
+        "temporary files (TMPDIR)"
+        in programs.called(program, known[0][0], 0, library, calls=CALLS)[1]
+    )
