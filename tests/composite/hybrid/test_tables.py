@@ -153,30 +153,6 @@ def test_modules_share_no_table(tmp_path: Path) -> None:
     assert modules[0][1](["a"]).numpy().tolist() == [1]
 
 
-def test_a_table_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from composite.hybrid import runtime
-
-    table = static(["a", "b"], [1, 2], 0)
-    made: list[str] = []
-    of = runtime.Kept.of
-
-    def counted(self: Any, digest: str, make: Any) -> Any:
-        def noted() -> Any:
-            made.append(digest)
-            return make()
-
-        return of(self, digest, noted)
-
-    monkeypatch.setattr(runtime.Kept, "of", counted)
-    module = hybrid.compile(
-        lambda x: table.lookup(tf.strings.lower(x)), tf.TensorSpec([1], tf.string)
-    )
-    assert len(made) == 1  # when it is opened
-    for _ in range(3):
-        assert module(["B"]).numpy().tolist() == [2]
-    assert len(made) == 1
-
-
 def write_version_1(folder: Path, words: Path, *, is_mutable: bool) -> None:
     """A SavedModel as TensorFlow 1 wrote it: nodes find the table by its name."""
     v1, index = tf.compat.v1, tf.lookup.TextFileIndex

@@ -6,6 +6,7 @@ And resources of that library, whose initializers read files.
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,7 @@ class Words(tf.saved_model.experimental.TrackableResource):
 
     def _initialize(self) -> None:
         self.ops.test_fill_word_set(words=self.resource_handle, file=self.file.asset_path)
+        tf.print("filled", output_stream=sys.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -153,14 +155,20 @@ def known(ops: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_resource_is_made_anew_for_each_opened_module(
-    known: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    known: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     paths, wanted = known
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    for module in [hybrid.load(path) for path in (*paths, paths[0])]:
+    opened = [hybrid.load(path) for path in (*paths, paths[0])]
+    assert capfd.readouterr().err.count("filled") == 3
+    for module in opened:
         for words, y in zip(CALLS, wanted, strict=True):
             np.testing.assert_allclose(np.ravel(module(words)["p"]), y, rtol=1e-5)
+    assert "filled" not in capfd.readouterr().err
     assert [*tmp_path.iterdir()] == []  # files are there while initializers run
 
 
@@ -175,7 +183,7 @@ def test_a_resource_in_a_program_without_python(
             "words: the module runs"
         )
         output, errors = programs.called(program, path, 0, library, calls=CALLS)
-        assert errors == ""
+        assert errors == "filled\n"  # once for all calls
         for line, y in zip(output.splitlines(), known[1], strict=True):
             np.testing.assert_allclose(np.array(line.split(), "f"), y, rtol=1e-5)
     assert [*(tmp_path / "files").iterdir()] == []
