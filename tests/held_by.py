@@ -307,6 +307,7 @@ HELD_BY: dict[str, str] = {
         "calls description part transfer composite/runtime/api/hybrid_c_api"
         " composite/runtime/foreign/tvm_module"
     ),
+    "tests/runtime/hybrid/test_other_ops.py": "assets",
     "tests/runtime/run/test_op_kernel.py": "composite_node node_call",
     "tests/gpu/test_on_device.py": (
         "composite/runtime/run/device_op composite/runtime/run/gpu_call"

@@ -39,7 +39,7 @@ def compile(  # noqa: A001 - named as tvm.compile is
     The regions that `composite.accelerate` forms become kernels of TVM; what lies between is as few
     functions of TensorFlow as the order of the nodes allows, which the module calls by TVM's global
     function `composite.hybrid.call_tf`. The module holds the kernels, the graphs of these
-    functions, and the values that the model's variables have at this time.
+    functions, and what the model's variables and lookup tables hold at this time.
 
     Args:
         model: a Keras model, which is called for inference; a tf.function or a Python function; a
@@ -58,9 +58,9 @@ def compile(  # noqa: A001 - named as tvm.compile is
 
     Raises:
         TypeError: if `model` is none of these, or a function comes without inputs.
-        ValueError: the model keeps state that is no variable, such as a table, or writes into a
-            variable, or takes or returns tensors that are sparse or ragged; its results differ from
-            the module's; or an argument is not known.
+        ValueError: the model writes into a variable or a table, or keeps state that is neither, or
+            takes or returns tensors that are sparse or ragged; its results differ from the
+            module's; or an argument is not known.
         FileNotFoundError: if the folder has no SavedModel.
     """
     name, concrete, given, owner = _traced(model, inputs, signature)
@@ -74,7 +74,7 @@ def compile(  # noqa: A001 - named as tvm.compile is
     partition = regions.partition(frozen, entries(deny, min_ops))
     emitter = Emitter(partition)
     parts = _parts(partition)
-    report = HybridReport(name, parts, partition.refused, frozen.left_out)
+    report = HybridReport(name, parts, partition.refused, frozen.left_out, frozen.kept)
     described = Description(
         name=name,
         inputs=taken,

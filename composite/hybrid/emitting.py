@@ -48,7 +48,12 @@ class Emitter:
         ]
         for name, parameter in zip(self._graph.inputs, parameters, strict=True):
             self._made[Edge(name, 0)] = parameter
+        kept = self._open()
         with builder.function(runtime.MAIN, parameters, pure=False):
+            if kept:
+                self._take(
+                    builder.emit(relax.Call(builder.get().get_global_var(runtime.OPEN), [])), kept
+                )
             for stage in stages.stages(self._graph):
                 if stage.calls:
                     self._call(stage.calls)
@@ -69,22 +74,49 @@ class Emitter:
         found = {one.kernel.name: one.kernel for one in self._partition.kernels.values()}
         return list(found.values())
 
+    def _open(self) -> list[Edge]:
+        """Emits the function that returns what the module keeps, and tells what that is."""
+        from tvm import relax
+
+        graph = self._graph
+        taken = {of for of in graph.outputs if of.node in graph.kept}
+        for name in graph.nodes:
+            taken |= {of for of in graph.operands(name) if of.node in graph.kept}
+        with self._builder.function(runtime.OPEN, [], pure=False):
+            if not taken:
+                self._builder.emit_func_output(relax.Tuple([]))
+                return []
+            result, outputs = self._called(runtime.CALL_ONCE, list(graph.kept), taken)
+            self._builder.emit_func_output(result)
+            return outputs
+
     def _call(self, inside: Sequence[str]) -> None:
         """Emits a call of TensorFlow."""
-        from tvm import ir, relax
-
         graph, within = self._graph, set(inside)
         taken = {of for of in graph.outputs if of.node in within}
         for name in graph.nodes:
             if name not in within:
                 taken |= {of for of in graph.operands(name) if of.node in within}
-        made = subgraphs.subgraph(graph, self._values, inside, taken, self._shared)
+        self._take(*self._called(runtime.CALL, inside, taken))
+
+    def _called(
+        self, function: str, inside: Sequence[str], taken: set[Edge]
+    ) -> tuple[Any, list[Edge]]:
+        """Emits a call of nodes, and returns the tuple of its results, and which these are."""
+        from tvm import ir, relax
+
+        made = subgraphs.subgraph(self._graph, self._values, inside, taken, self._shared)
         returned = ir.TupleType([self._returned(self._values.of(of)) for of in made.outputs])
         arguments = [ir.StringImm(made.digest), _bytes(made.content)]
         arguments += [self._variable(of) for of in made.inputs]
-        function = relax.ExternFunc(runtime.CALL)
-        result = self._builder.emit(ir.Call(function, arguments, ty_args=[returned]))
-        for k, of in enumerate(made.outputs):
+        called = ir.Call(relax.ExternFunc(function), arguments, ty_args=[returned])
+        return self._builder.emit(called), made.outputs
+
+    def _take(self, result: Any, outputs: Sequence[Edge]) -> None:
+        """Names the items of a tuple."""
+        from tvm import relax
+
+        for k, of in enumerate(outputs):
             value = self._values.of(of)
             item = self._builder.emit(relax.TupleGetItem(result, k))
             if is_shared(value.dtype) and value.dims is not None:

@@ -10,7 +10,11 @@ function of a graph is made at its first call, and kept.
 from __future__ import annotations
 
 import functools
+import tempfile
 import threading
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,18 +22,22 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 
+from composite.hybrid import assets
 from composite.hybrid.transfer import to_tensorflow, to_tvm
 from composite.ops import call, function_op
 from composite.ops.functions import nodes, rename_in_graph
 
 CALL = "composite.hybrid.call_tf"
 KERNEL = "composite.hybrid.call_kernel"
+CALL_ONCE = "composite.hybrid.call_tf_once"
 REQUIRE = "composite.hybrid.require"
 SIGNATURE = "call"  # of the MetaGraphDefs
-MAIN, DESCRIBE = "main", "describe"  # functions of a module
+MAIN, OPEN, DESCRIBE = "main", "open", "describe"  # functions of a module
 
 _FUNCTIONS: dict[str, Any] = {}
 _MAKING = threading.Lock()
+_KEPT: dict[str, list[Any]] = {}  # what calls that are made once have returned
+_MAKING_KEPT = threading.Lock()
 
 
 @functools.cache
@@ -41,15 +49,9 @@ def register() -> None:
     import tvm_ffi
 
     tvm_ffi.register_global_func(CALL, _call_tf, override=True)
+    tvm_ffi.register_global_func(CALL_ONCE, _call_once, override=True)
     tvm_ffi.register_global_func(KERNEL, _call_kernel, override=True)
     tvm_ffi.register_global_func(REQUIRE, _require, override=True)
-
-
-def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:
-    # TensorFlow writes into an input that nobody else holds: the list does.
-    given = [to_tensorflow(x) for x in inputs]
-    with call.eager_mode():
-        return [to_tvm(y) for y in _function(str(digest), content)(*given)]
 
 
 def _call_kernel(
@@ -70,6 +72,30 @@ def _call_kernel(
         made = _call_tf(digest, content, *arguments[:inputs])
         for room, value in zip(arguments[inputs : inputs + outputs], made, strict=True):
             np.copyto(np.from_dlpack(room), np.from_dlpack(value))
+
+
+def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:
+    # TensorFlow writes into an input that nobody else holds: the list does.
+    given = [to_tensorflow(x) for x in inputs]
+    with call.eager_mode():
+        return [to_tvm(y) for y in _function(str(digest), content)(*given)]
+
+
+def _call_once(digest: Any, content: Any, *inputs: Any) -> list[Any]:
+    with _MAKING_KEPT:
+        if str(digest) not in _KEPT:
+            _KEPT[str(digest)] = _called_once(content, inputs)
+        return _KEPT[str(digest)]
+
+
+def _called_once(content: Any, inputs: Sequence[Any]) -> list[Any]:
+    graph = MetaGraphDef.FromString(content.numpy().tobytes())
+    assets.unshare(graph.graph_def)
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+        assets.write(graph.graph_def, Path(folder))
+        function = _made(uuid.uuid4().hex, graph.SerializeToString())
+        with call.eager_mode():
+            return [to_tvm(y) for y in function(*map(to_tensorflow, inputs))]
 
 
 def _require(size: int, least: int, region: Any) -> None:

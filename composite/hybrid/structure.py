@@ -59,9 +59,12 @@ class Description:
     def arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The inputs of a call, in order. TypeError or ValueError if they are not what it takes."""
         found: dict[int, Any] = {}
-        rest = self.inputs[0][len(args) :]  # which may be left out where they are no tensors
-        if rest and all(one is None for one in rest):
-            args = (*args, *rest)
+        positional, named = self.inputs
+        if len(args) == len(named) == 1 and not (positional or kwargs):
+            args, kwargs = (), dict(zip(named, args, strict=True))  # as TensorFlow's signatures
+        # What is no tensor may be left out: the module has the values that it was compiled with.
+        args = (*args, *(None for place in positional[len(args) :] if _is_empty(place)))
+        kwargs = {key: None for key, place in named.items() if _is_empty(place)} | kwargs
         if not _bound(self.inputs, (args, kwargs), found):
             raise TypeError(f"{self.name} takes {self._wanted()}")
         return [
@@ -134,6 +137,10 @@ def indices(structure: Any, count_of: type | tuple[type, ...]) -> Any:
         return count
 
     return _plain(tf.nest.map_structure(place, structure))
+
+
+def _is_empty(places: Any) -> bool:
+    return all(place is None for place in tf.nest.flatten(places))
 
 
 def _bound(wanted: Any, given: Any, found: dict[int, Any]) -> bool:

@@ -72,7 +72,7 @@ def subgraph(
 
     for name in inside:
         node = made.graph_def.node.add()
-        node.CopyFrom(graph.nodes[name])
+        node.CopyFrom(graph.node(name))
         waits = [x for x in node.input if x.startswith("^") and x[1:] in inside]
         node.input[:] = [*map(reference, graph.operands(name)), *waits]
         node.attr.pop("_class", None)  # of nodes that may be elsewhere
@@ -135,7 +135,6 @@ def _add_functions(graph_def: GraphDef, graph: Graph) -> None:
     library = {f.signature.name: f for f in graph.library}
     found: dict[str, None] = {}
     for node in graph_def.node:
-        named = [f.name for value in node.attr.values() for f in functions.named_by(value)]
-        for name in sorted({node.op, *named} & set(library)):
+        for name in functions.called_by(node, library):
             found |= dict.fromkeys(functions.reachable(name, library))
     graph_def.library.function.extend(library[name] for name in found)

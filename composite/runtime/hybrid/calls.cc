@@ -83,22 +83,23 @@ absl::Status RunKernel(absl::string_view name, tvm_abi::Function function, bool 
 
 }  // namespace
 
-absl::StatusOr<const HybridPart*> HybridCalls::PartOf(const Any& digest, const Any& graph) {
-  const absl::string_view key = tvm_ffi::TextOf(digest);
-  absl::MutexLock lock(&mu_);
-  const auto known = parts_.find(key);
-  if (known != parts_.end()) return known->second.get();
-  TF_ASSIGN_OR_RETURN(const Tensor content, ToTensorFlow(graph));
-  const absl::string_view bytes(static_cast<const char*>(content.data()), content.TotalBytes());
-  TF_ASSIGN_OR_RETURN(std::unique_ptr<HybridPart> made, HybridPart::Make(bytes));
-  return parts_.emplace(std::string(key), std::move(made)).first->second.get();
+absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTf(absl::Span<const Any> arguments) {
+  return Noted(Call(arguments, Handles::kPassed));
 }
 
-absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTf(absl::Span<const Any> arguments) {
+absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTfOnce(absl::Span<const Any> arguments) {
   return Noted([&]() -> absl::StatusOr<tvm_ffi::Value> {
-    if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf: no graph");
-    TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments[0], arguments[1]));
-    return RunPart(*part, arguments.subspan(2));
+    if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf_once: no graph");
+    const absl::string_view digest = tvm_ffi::TextOf(arguments[0]);
+    absl::MutexLock keeping(&keeping_);
+    auto known = kept_.find(digest);
+    if (known == kept_.end()) {
+      TF_ASSIGN_OR_RETURN(tvm_ffi::Value made, Call(arguments, Handles::kKept));
+      known = kept_.emplace(std::string(digest), std::move(made)).first;
+      absl::MutexLock lock(&mu_);
+      parts_.erase(parts_.find(digest));
+    }
+    return tvm_ffi::Value::Shared(known->second.any().v_ptr);
   }());
 }
 
@@ -118,7 +119,7 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::CallKernel(absl::Span<const Any> arg
     }
     absl::Status status = RunKernel(name, kernel->second, arguments[2].v_int64 != 0, all);
     if (absl::IsOutOfRange(status) && !tvm_ffi::TextOf(arguments[3]).empty()) {
-      TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments[3], arguments[4]));
+      TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments[3], arguments[4], Handles::kPassed));
       status = RunPartInto(*part, all.first(inputs), all.subspan(inputs, outputs));
     }
     TF_RETURN_IF_ERROR(status);
@@ -134,6 +135,28 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::Require(absl::Span<const Any> argume
   return Noted(absl::InvalidArgumentError(
       absl::StrCat("a dim of the call is ", size, ", and the kernel of region ", region, " takes ",
                    least, " or more: compile the model with deny=[\"region:", region, "\"]")));
+}
+
+absl::StatusOr<tvm_ffi::Value> HybridCalls::Call(absl::Span<const Any> arguments, Handles handles) {
+  if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf: no graph");
+  TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments[0], arguments[1], handles));
+  return RunPart(*part, arguments.subspan(2));
+}
+
+absl::StatusOr<HybridPart*> HybridCalls::PartOf(const Any& digest, const Any& graph,
+                                                Handles handles) {
+  const absl::string_view key = tvm_ffi::TextOf(digest);
+  absl::MutexLock lock(&mu_);
+  const auto known = parts_.find(key);
+  if (known != parts_.end()) return known->second.get();
+  TF_ASSIGN_OR_RETURN(const Tensor content, ToTensorFlow(graph));
+  const absl::string_view bytes(static_cast<const char*>(content.data()), content.TotalBytes());
+  if (session_ == nullptr) {
+    TF_ASSIGN_OR_RETURN(session_, NewHybridSession());
+  }
+  TF_ASSIGN_OR_RETURN(std::unique_ptr<HybridPart> made,
+                      HybridPart::Make(bytes, absl::StrCat("part", made_++), handles, session_));
+  return parts_.emplace(std::string(key), std::move(made)).first->second.get();
 }
 
 absl::Status HybridCalls::TakeFailure() { return std::exchange(failure, absl::OkStatus()); }

@@ -23,6 +23,7 @@ class HybridCalls {
  public:
   static constexpr char kCallTf[] = "composite.hybrid.call_tf";
   static constexpr char kCallKernel[] = "composite.hybrid.call_kernel";
+  static constexpr char kCallTfOnce[] = "composite.hybrid.call_tf_once";
   static constexpr char kRequire[] = "composite.hybrid.require";
 
   using Kernels = std::map<std::string, tvm_abi::Function, std::less<>>;
@@ -35,6 +36,8 @@ class HybridCalls {
   // packed...): has the kernel of this name fill the outputs. What it leaves to TensorFlow is a
   // call of the graph, unless the digest is empty. Of the kernel as TVM has it, nothing is used.
   absl::StatusOr<tvm_ffi::Value> CallKernel(absl::Span<const tvm_abi::Any> arguments);
+  // The same, but that a graph is called once, and what it returned is returned again.
+  absl::StatusOr<tvm_ffi::Value> CallTfOnce(absl::Span<const tvm_abi::Any> arguments);
   // (size, least, region): fails where a size of the call is less than the region's kernel takes.
   absl::StatusOr<tvm_ffi::Value> Require(absl::Span<const tvm_abi::Any> arguments);
 
@@ -43,11 +46,18 @@ class HybridCalls {
   static absl::Status TakeFailure();
 
  private:
-  absl::StatusOr<const HybridPart*> PartOf(const tvm_abi::Any& digest, const tvm_abi::Any& graph);
+  absl::StatusOr<tvm_ffi::Value> Call(absl::Span<const tvm_abi::Any> arguments, Handles handles);
+  absl::StatusOr<HybridPart*> PartOf(const tvm_abi::Any& digest, const tvm_abi::Any& graph,
+                                     Handles handles);
 
   const Kernels kernels_;
   absl::Mutex mu_;
+  HybridSession session_ ABSL_GUARDED_BY(mu_);  // made with the first part
+  int made_ ABSL_GUARDED_BY(mu_) = 0;           // parts
   std::map<std::string, std::unique_ptr<HybridPart>, std::less<>> parts_ ABSL_GUARDED_BY(mu_);
+  absl::Mutex keeping_;  // before mu_
+  // What graphs returned, by digests.
+  std::map<std::string, tvm_ffi::Value, std::less<>> kept_ ABSL_GUARDED_BY(keeping_);
 };
 
 }  // namespace composite

@@ -22,7 +22,7 @@ namespace {
 using tensorflow::Tensor;
 using tvm_abi::Any;
 
-constexpr char kMain[] = "main", kDescribe[] = "describe";
+constexpr char kMain[] = "main", kOpen[] = "open", kDescribe[] = "describe";
 constexpr char kOfTvm[] = "composite.tvm";
 
 absl::Status OfTvm(absl::Status status) {
@@ -44,12 +44,16 @@ absl::StatusOr<tvm_ffi::Value> Start(const tvm_ffi::Value& module,
   absl::MutexLock lock(mu);
   const tvm_ffi::GlobalScope call_tf(
       HybridCalls::kCallTf, [calls](absl::Span<const Any> all) { return calls->CallTf(all); });
+  const tvm_ffi::GlobalScope call_tf_once(
+      HybridCalls::kCallTfOnce,
+      [calls](absl::Span<const Any> all) { return calls->CallTfOnce(all); });
   const tvm_ffi::GlobalScope call_kernel(
       HybridCalls::kCallKernel,
       [calls](absl::Span<const Any> all) { return calls->CallKernel(all); });
   const tvm_ffi::GlobalScope require(
       HybridCalls::kRequire, [calls](absl::Span<const Any> all) { return calls->Require(all); });
   TF_RETURN_IF_ERROR(call_tf.status());
+  TF_RETURN_IF_ERROR(call_tf_once.status());
   TF_RETURN_IF_ERROR(call_kernel.status());
   TF_RETURN_IF_ERROR(require.status());
   return StartMachine(module);
@@ -98,7 +102,13 @@ absl::StatusOr<std::unique_ptr<HybridModel>> HybridModel::Open(
                         absl::StrCat(path, ": ", description.status().message()));
   }
   TF_ASSIGN_OR_RETURN(tvm_ffi::Value main, GetFunction(*machine, kMain));
-  if (main.type() != tvm_ffi::kFunction) return NoModule(path, "it has no main");
+  TF_ASSIGN_OR_RETURN(const tvm_ffi::Value open, GetFunction(*machine, kOpen));
+  if (main.type() != tvm_ffi::kFunction || open.type() != tvm_ffi::kFunction) {
+    return NoModule(path, "it has no main, or nothing that opens it");
+  }
+  const absl::StatusOr<tvm_ffi::Value> made = tvm_ffi::Call(kOpen, open, {});
+  const absl::Status failure = HybridCalls::TakeFailure();
+  if (!made.ok()) return failure.ok() ? made.status() : failure;
   std::unique_ptr<HybridModel> model(
       new HybridModel(std::move(library), std::move(calls), *std::move(description)));
   absl::MutexLock lock(&model->mu_);

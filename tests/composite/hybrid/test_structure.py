@@ -44,5 +44,26 @@ def test_arguments_are_bound_by_their_structure() -> None:
         made.arguments([tf.ones([1, 2])], {"b": tf.zeros([3])})
 
 
+def test_the_only_input_of_a_signature_needs_no_name() -> None:
+    one, two = described(((), {"b": SPEC}), 1), described(((), {"a": SPEC, "b": SPEC}), 2)
+    x = tf.ones([1, 2])
+    assert one.arguments([x], {})[0] is one.arguments([], {"b": x})[0]
+    for made, args, named in (one, [x], {"b": x}), (one, [x, x], {}), (two, [x], {}):
+        with pytest.raises(TypeError, match="f takes"):
+            made.arguments(args, named)
+
+
+def test_what_is_no_tensor_may_be_left_out() -> None:
+    made = described(((SPEC, None), {"b": SPEC, "training": None}), 2)
+    x, y = tf.ones([1, 2]), tf.zeros([3, 2])
+    spared: list[tuple[Any, Any]] = [((), {}), ((True,), {}), ((), {"training": False})]
+    for args, more in spared:
+        assert [t.shape[0] for t in made.arguments([x, *args], {"b": y} | more)] == [1, 3]
+    wrong: list[tuple[Any, Any]] = [((), {"b": y}), ((x,), {}), ((x, 1, 2), {"b": y})]
+    for args, named in [*wrong, ((x,), {"b": y, "c": 1})]:
+        with pytest.raises(TypeError, match="f takes"):
+            made.arguments(args, named)
+
+
 def test_results_have_the_structure_of_the_model() -> None:
     assert described((), 0, {"y": (0, [1, None])}).result(["p", "q"]) == {"y": ("p", ["q", None])}
