@@ -155,6 +155,9 @@ def _made(request: KernelRequest) -> _Made:
         raise _RefusedError(
             request.program, str(answer), _refused_node(request, answer)
         ) from answer
+    except tf.errors.OpError as error:
+        why = f"its ops take none of the inputs that are drawn to check it: {error.message}"
+        raise _RefusedError(request.program, why) from error
     except (verify.Mismatch, produce.Inexpandable, *UNMADE) as error:
         raise _RefusedError(request.program, str(error)) from error
     return _Made(kernel, library)

@@ -119,7 +119,8 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::CallKernel(absl::Span<const Any> arg
     }
     absl::Status status = RunKernel(name, kernel->second, arguments[2].v_int64 != 0, all);
     if (absl::IsOutOfRange(status) && !tvm_ffi::TextOf(arguments[3]).empty()) {
-      TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments[3], arguments[4], Handles::kPassed));
+      TF_ASSIGN_OR_RETURN(const HybridPart* part,
+                          PartOf(arguments[3], arguments[4], Handles::kPassed));
       status = RunPartInto(*part, all.first(inputs), all.subspan(inputs, outputs));
     }
     TF_RETURN_IF_ERROR(status);

@@ -46,7 +46,8 @@ absl::Status CheckOps(const GraphDef& graph) {
   return absl::FailedPreconditionError(absl::StrCat(
       "the module runs ", absl::StrJoin(unknown, ", "),
       " in TensorFlow, and this process has no such op: load the library that defines it, by "
-      "composite_load_library or TF_LoadLibrary"));
+      "composite_load_library or TF_LoadLibrary, in Python by composite.load or "
+      "tf.load_op_library"));
 }
 
 // Null where the numbers have a gap.

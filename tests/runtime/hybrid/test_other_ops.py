@@ -81,8 +81,8 @@ import tensorflow as tf
 from composite import hybrid
 try:
     hybrid.load({str(module)!r})(["a"])
-except ValueError as error:
-    print(error)
+except tf.errors.FailedPreconditionError as error:
+    print(error.message)
 tf.load_op_library({str(library)!r})
 module = hybrid.load({str(module)!r})
 for words in {CALLS!r}:
