@@ -46,13 +46,13 @@ class Stats(Mapping[str, int]):
     `regions` the nodes that parts of graphs became, `invalid_graphs` the graphs and functions
     that kept their own nodes, since with regions or expansions TensorFlow could not have run
     them, `xla_nodes` the nodes that XLA compiled, `in_place_updates` the variables that kernels
-    of regions updated where they lie, `copies` the inputs that were copied for a kernel: constants, each time one is
-    packed, what a TVM function is given that is not aligned, or that it may keep while XLA's
-    buffer ends with the call, and what a kernel of a GPU is given that lies in the host's memory.
-    All other inputs are read in place. `parallel_launches` counts the loops of kernels that ran,
-    or could have run, on several threads, and `team_launches` the loops whose threads synchronize
-    at barriers; `short_teams` of these ran on fewer threads than TensorFlow's pool has: there was
-    too little work to wake a thread for, or the threads were busy.
+    of regions updated where they lie, `copies` the inputs that were copied for a kernel:
+    constants, each time one is packed, what a TVM function is given that is not aligned, or that
+    it may keep while XLA's buffer ends with the call, and what a kernel of a GPU is given that
+    lies in the host's memory. All other inputs are read in place. `parallel_launches` counts the
+    loops of kernels that ran, or could have run, on several threads, and `team_launches` the loops
+    whose threads synchronize at barriers; `short_teams` of these ran on fewer threads than
+    TensorFlow's pool has: there was too little work to wake a thread for, or the threads were busy.
 
     Attributes:
         by_region: the RegionCounts of each region that was called, by the name of its function.

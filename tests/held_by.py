@@ -105,6 +105,9 @@ HELD_BY: dict[str, str] = {
     "tests/composite/hybrid/test_compiling.py": (
         "__init__.py emitting.py module.py regions.py report.py subgraphs.py"
     ),
+    "tests/composite/hybrid/test_calls.py": (
+        "opened.py packing.py composite/runtime/hybrid/python_calls"
+    ),
     "tests/composite/hybrid/test_stages.py": "graph.py",
     "tests/composite/hybrid/test_values.py": "freezing.py",
     # What makes kernels.
@@ -312,6 +315,7 @@ HELD_BY: dict[str, str] = {
         "calls description part transfer composite/runtime/api/hybrid_c_api"
         " composite/runtime/foreign/tvm_module"
     ),
+    "tests/runtime/hybrid/test_other_ops.py": "assets",
     "tests/runtime/run/test_op_kernel.py": "composite_node node_call",
     "tests/gpu/test_on_device.py": (
         "composite/runtime/run/device_op composite/runtime/run/gpu_call"

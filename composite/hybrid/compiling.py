@@ -14,10 +14,10 @@ from composite.acceleration.accelerate import entries
 from composite.binding import settings
 from composite.compiler.tvm import Target
 from composite.editing.models import concrete_of
-from composite.hybrid import regions, runtime, stages
+from composite.hybrid import regions, stages
 from composite.hybrid.emitting import Emitter
 from composite.hybrid.freezing import freeze
-from composite.hybrid.module import HybridModule
+from composite.hybrid.module import HybridModule, opened
 from composite.hybrid.report import HybridReport, Part
 from composite.hybrid.structure import Description, indices
 from composite.saving.model_loading import load_model
@@ -39,7 +39,7 @@ def compile(  # noqa: A001 - named as tvm.compile is
     The regions that `composite.accelerate` forms become kernels of TVM; what lies between is as few
     functions of TensorFlow as the order of the nodes allows, which the module calls by TVM's global
     function `composite.hybrid.call_tf`. The module holds the kernels, the graphs of these
-    functions, and the values that the model's variables have at this time.
+    functions, and what the model's variables and lookup tables hold at this time.
 
     Args:
         model: a Keras model, which is called for inference; a tf.function or a Python function; a
@@ -58,9 +58,9 @@ def compile(  # noqa: A001 - named as tvm.compile is
 
     Raises:
         TypeError: if `model` is none of these, or a function comes without inputs.
-        ValueError: the model keeps state that is no variable, such as a table, or writes into a
-            variable, or takes or returns tensors that are sparse or ragged; its results differ from
-            the module's; or an argument is not known.
+        ValueError: the model writes into a variable or a table, or keeps state that is neither, or
+            takes or returns tensors that are sparse or ragged; its results differ from the
+            module's; or an argument is not known.
         FileNotFoundError: if the folder has no SavedModel.
     """
     name, concrete, given, owner = _traced(model, inputs, signature)
@@ -74,7 +74,7 @@ def compile(  # noqa: A001 - named as tvm.compile is
     partition = regions.partition(frozen, entries(deny, min_ops))
     emitter = Emitter(partition)
     parts = _parts(partition)
-    report = HybridReport(name, parts, partition.refused, frozen.left_out)
+    report = HybridReport(name, parts, partition.refused, frozen.left_out, frozen.kept)
     described = Description(
         name=name,
         inputs=taken,
@@ -83,9 +83,10 @@ def compile(  # noqa: A001 - named as tvm.compile is
         isa=Target.host().isa if report.kernels else "",
         kernels=report.kernels,
         calls=report.calls,
+        ir=emitter.main(),
     )
-    runtime.register()
-    module = HybridModule(_built(emitter.module(described.to_json())), described, report)
+    executable = _built(emitter.module(described.to_json()))
+    module = HybridModule(opened(executable), executable, report)
     module.report = _compared(module, report, concrete, given, rtol)
     del owner  # whose variables the trace reads
     return module

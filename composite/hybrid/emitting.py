@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from composite.compiler.tvm import Kernel
 from composite.editing.scope import Edge
 from composite.hybrid import runtime, stages, subgraphs
+from composite.hybrid.packing import value_of
 from composite.hybrid.regions import Partition
 from composite.hybrid.transfer import is_shared
 from composite.hybrid.values import Dims, Value
@@ -37,20 +37,23 @@ class Emitter:
             x.node for name in partition.kernels for x in self._graph.operands(name)
         } & set(self._graph.constants)
 
-    def module(self, stored: bytes) -> Any:
-        """The IRModule; `stored` is what the module says of itself."""
+    def main(self) -> str:
+        """Emits the function that a call runs, and returns it as text."""
         from tvm import relax
 
         builder = self._builder
-        with builder.function(runtime.DESCRIBE, []):
-            builder.emit_func_output(_bytes(stored))
         parameters = [
             relax.Var(f"input_{k}", self._type(value))
             for k, value in enumerate(self._values.inputs)
         ]
         for name, parameter in zip(self._graph.inputs, parameters, strict=True):
             self._made[Edge(name, 0)] = parameter
+        kept = self._open()
         with builder.function(runtime.MAIN, parameters, pure=False):
+            if kept:
+                self._take(
+                    builder.emit(relax.Call(builder.get().get_global_var(runtime.OPEN), [])), kept
+                )
             for stage in stages.stages(self._graph):
                 if stage.calls:
                     self._call(stage.calls)
@@ -58,28 +61,62 @@ class Emitter:
                     self._kernel(name)
             outputs = relax.Tuple([self._variable(of) for of in self._graph.outputs])
             builder.emit_func_output(outputs)
+        return str(builder.get().script(show_meta=False))
+
+    def module(self, stored: bytes) -> Any:
+        """The IRModule; `stored` is what the module says of itself."""
+        builder = self._builder
+        with builder.function(runtime.DESCRIBE, []):
+            builder.emit_func_output(_bytes(stored))
         return builder.finalize().with_attr("external_mods", _libraries(self._kernels()))
 
     def _kernels(self) -> list[Kernel]:
         found = {one.kernel.name: one.kernel for one in self._partition.kernels.values()}
         return list(found.values())
 
+    def _open(self) -> list[Edge]:
+        """Emits the function that returns what the module keeps, and tells what that is."""
+        from tvm import relax
+
+        graph = self._graph
+        taken = {of for of in graph.outputs if of.node in graph.kept}
+        for name in graph.nodes:
+            taken |= {of for of in graph.operands(name) if of.node in graph.kept}
+        with self._builder.function(runtime.OPEN, [], pure=False):
+            if not taken:
+                self._builder.emit_func_output(relax.Tuple([]))
+                return []
+            result, outputs = self._called(runtime.CALL_ONCE, list(graph.kept), taken)
+            self._builder.emit_func_output(result)
+            return outputs
+
     def _call(self, inside: Sequence[str]) -> None:
         """Emits a call of TensorFlow."""
-        from tvm import ir, relax
-
         graph, within = self._graph, set(inside)
         taken = {of for of in graph.outputs if of.node in within}
         for name in graph.nodes:
             if name not in within:
                 taken |= {of for of in graph.operands(name) if of.node in within}
-        made = subgraphs.subgraph(graph, self._values, inside, taken, self._shared)
+        self._take(*self._called(runtime.CALL, inside, taken))
+
+    def _called(
+        self, function: str, inside: Sequence[str], taken: set[Edge]
+    ) -> tuple[Any, list[Edge]]:
+        """Emits a call of nodes, and returns the tuple of its results, and which these are."""
+        from tvm import ir, relax
+
+        made = subgraphs.subgraph(self._graph, self._values, inside, taken, self._shared)
         returned = ir.TupleType([self._returned(self._values.of(of)) for of in made.outputs])
         arguments = [ir.StringImm(made.digest), _bytes(made.content)]
         arguments += [self._variable(of) for of in made.inputs]
-        function = relax.ExternFunc(runtime.CALL)
-        result = self._builder.emit(ir.Call(function, arguments, ty_args=[returned]))
-        for k, of in enumerate(made.outputs):
+        called = ir.Call(relax.ExternFunc(function), arguments, ty_args=[returned])
+        return self._builder.emit(called), made.outputs
+
+    def _take(self, result: Any, outputs: Sequence[Edge]) -> None:
+        """Names the items of a tuple."""
+        from tvm import relax
+
+        for k, of in enumerate(outputs):
             value = self._values.of(of)
             item = self._builder.emit(relax.TupleGetItem(result, k))
             if is_shared(value.dtype) and value.dims is not None:
@@ -100,9 +137,21 @@ class Emitter:
         for k, value in enumerate(region.outputs):
             outputs.append(self._memory(value))
             self._made[Edge(name, k)] = outputs[-1]
-        called = relax.ExternFunc(kernel.guarded or kernel.name)
-        nothing = [ir.TupleType([])]
-        self._builder.emit(ir.Call(called, [*arguments, *outputs], ty_args=nothing))
+        symbol, graph = kernel.guarded or kernel.name, [ir.StringImm(""), _bytes(b"\0")]
+        if kernel.may_refuse:
+            made = subgraphs.of_region(self._graph, self._values, name)
+            graph = [ir.StringImm(made.digest), _bytes(made.content)]
+        told = [
+            relax.ExternFunc(symbol),
+            ir.StringImm(symbol),
+            relax.prim_value(int(kernel.barriers)),
+            *graph,
+            relax.prim_value(len(arguments)),
+            relax.prim_value(len(outputs)),
+        ]
+        taken = [*arguments, *outputs, *map(_constant, region.packed)]
+        called = relax.ExternFunc(runtime.KERNEL)
+        self._builder.emit(ir.Call(called, [*told, *taken], ty_args=[ir.TupleType([])]))
 
     def _memory(self, value: Value) -> Any:
         """Emits memory of its own for a tensor.
@@ -131,13 +180,10 @@ class Emitter:
 
     def _variable(self, of: Edge) -> Any:
         """A value: a variable, or a constant."""
-        from tvm import relax
-
         if of in self._made:
             return self._made[of]
         if of.node not in self._constants:
-            value = tf.make_ndarray(self._graph.constants[of.node].attr["value"].tensor)
-            self._constants[of.node] = relax.const(value, str(value.dtype))
+            self._constants[of.node] = _constant(value_of(self._graph.constants[of.node]))
         return self._constants[of.node]
 
     def _size(self, text: str) -> Any:
@@ -171,10 +217,14 @@ class Emitter:
         return relax.TensorType(dtype=value.dtype.name, ndim=rank)
 
 
-def _bytes(content: bytes) -> Any:
+def _constant(array: Any) -> Any:
     from tvm import relax
 
-    return relax.const(np.frombuffer(content, np.uint8), "uint8")
+    return relax.const(array, str(array.dtype))
+
+
+def _bytes(content: bytes) -> Any:
+    return _constant(np.frombuffer(content, np.uint8))
 
 
 def _libraries(kernels: Sequence[Kernel]) -> list[Any]:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from composite.acceleration.graph import PREFIX
 from composite.editing.scope import Edge, edge
+from composite.hybrid.captures import KEPT
 from composite.hybrid.transfer import is_shared
 from composite.ops import function_op, functions
 
@@ -22,7 +23,9 @@ class Graph:
     """The nodes that the outputs need, or wait for.
 
     Attributes:
-        nodes: by name, each after those that it needs; constants and inputs are not among them.
+        nodes: by name, each after those that it needs; constants, inputs and what is kept are not
+            among them.
+        kept: nodes that run once, in an order of theirs; nothing depends on them but by outputs.
         constants: those without control inputs, by name.
         inputs: the names of the inputs' nodes, in order.
         outputs: the results, behind all copies.
@@ -30,6 +33,7 @@ class Graph:
     """
 
     nodes: dict[str, Any]
+    kept: dict[str, Any]
     constants: dict[str, Any]
     inputs: list[str]
     outputs: list[Edge]
@@ -70,14 +74,16 @@ def graph_of(library: Any, others: Any) -> Graph:
     source = functions.body_of(main, by_name)
     every = {node.name: node for node in source.graph_def.node}
     inputs = set(source.inputs)
-    bare = Graph({}, {}, source.inputs, [], list(source.graph_def.library.function), every)
+    bare = Graph({}, {}, {}, source.inputs, [], list(source.graph_def.library.function), every)
     ends = [_end(bare, edge(x)) for x in source.outputs]
     outputs, awaited = [of for of, _ in ends], [x for _, waits in ends for x in waits]
     results = {of.node for of in outputs}
     constants = {
         name: node
         for name, node in every.items()
-        if node.op == "Const" and not node.input and (_is_held(node) or name not in results)
+        if node.op == "Const"
+        and not (node.input or KEPT in node.attr)
+        and (_is_held(node) or name not in results)
     }
     needed: dict[str, list[str]] = {}
     waiting = [*results, *awaited]
@@ -89,8 +95,10 @@ def graph_of(library: Any, others: Any) -> Graph:
         needed[name] = [*(of.node for of in bare.operands(name)), *waits]
         waiting += needed[name]
     order = TopologicalSorter({n: needed[n] for n in every if n in needed}).static_order()
-    nodes = {name: every[name] for name in order if name in needed}
-    return Graph(nodes, constants, source.inputs, outputs, bare.library, every)
+    ordered = {name: every[name] for name in order if name in needed}
+    kept = {name: node for name, node in ordered.items() if KEPT in node.attr}
+    nodes = {name: node for name, node in ordered.items() if name not in kept}
+    return Graph(nodes, kept, constants, source.inputs, outputs, bare.library, every)
 
 
 def _is_held(constant: Any) -> bool:

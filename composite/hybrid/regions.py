@@ -18,6 +18,7 @@ from composite.binding.kernel_request import KernelRequest
 from composite.compiler.tvm import Kernel, NotCovered, Target, linked
 from composite.compiler_process.client import UNMADE
 from composite.editing.scope import Edge
+from composite.hybrid import packing
 from composite.hybrid.freezing import Frozen
 from composite.hybrid.graph import Graph, graph_of
 from composite.hybrid.values import Dims, Value, Values
@@ -32,11 +33,13 @@ class RegionKernel(NamedTuple):
         kernel: the compiled kernel, which was checked.
         symbols: by its own symbols, expressions of the function's.
         outputs: what it returns.
+        packed: what it takes after its outputs.
     """
 
     kernel: Kernel
     symbols: Mapping[str, str]
     outputs: tuple[Value, ...]
+    packed: list[Any]
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,16 @@ class Partition:
     refused: Mapping[str, str]
 
 
+class _Made(NamedTuple):
+    """A kernel, and the bytes of its loadable library."""
+
+    kernel: Kernel
+    library: bytes
+
+
+_Known = dict[tuple[str, tuple[Dims, ...], tuple[int, ...]], _Made]
+
+
 class _RefusedError(Exception):
     """A region has no kernel; `node` is what has no lowering at any size, or ""."""
 
@@ -70,8 +83,8 @@ def partition(frozen: Frozen, deny: Sequence[str]) -> Partition:
     """The regions of a function, none with what `deny` names, and their kernels."""
     refusals.announce()
     denied, refused = list(deny), dict[str, str]()
-    made: dict[tuple[str, tuple[Dims, ...]], Kernel] = {}
-    values = Values(frozen.library, frozen.inputs)
+    made: _Known = {}
+    values = Values(frozen.library, frozen.inputs, frozen.shapes)
     while True:
         graph = graph_of(_with_regions(frozen, denied), frozen.library)
         try:
@@ -102,23 +115,24 @@ def _with_regions(frozen: Frozen, denied: Sequence[str]) -> Any:
     return reply
 
 
-def _kernel(
-    graph: Graph,
-    values: Values,
-    name: str,
-    made: dict[tuple[str, tuple[Dims, ...]], Kernel],
-) -> RegionKernel:
+def _kernel(graph: Graph, values: Values, name: str, made: _Known) -> RegionKernel:
     """The kernel of a region's node, whose outputs are values from then on."""
     node, function = graph.nodes[name], graph.region(name)
     in_shapes, symbols = _own_symbols([_dims(values.of(x), function) for x in graph.operands(name)])
-    key = (function, in_shapes)
+    constants = packing.candidates(graph, name)
+    key = (function, in_shapes, constants)
     if key not in made:
         attrs = {key: value for key, value in node.attr.items() if not key.startswith("_")}
-        request = KernelRequest(
-            op=function_op.NAME, attrs=attrs, program=function, in_shapes=in_shapes
+        made[key] = _made(
+            KernelRequest(
+                op=function_op.NAME,
+                attrs=attrs,
+                program=function,
+                in_shapes=in_shapes,
+                constants=constants,
+            )
         )
-        made[key] = _made(request)
-    kernel = made[key]
+    kernel = made[key].kernel
     dtypes = [tf.as_dtype(dtype) for dtype in node.attr["Tout"].list.type]
     outputs = tuple(
         Value(dtype, _substituted(text, symbols))
@@ -126,25 +140,38 @@ def _kernel(
     )
     for k, value in enumerate(outputs):
         values.define(Edge(name, k), value)
-    return RegionKernel(kernel, symbols, outputs)
+    with memory.file(made[key].library) as path:
+        return RegionKernel(kernel, symbols, outputs, packing.packed(graph, name, kernel, path))
 
 
-def _made(request: KernelRequest) -> Kernel:
+def _made(request: KernelRequest) -> _Made:
     """A kernel, compiled and checked against the region's ops."""
-    target = Target.host()
     try:
-        kernel = produce.compile_object(request, target)
-        if kernel.may_refuse:
-            raise _RefusedError(request.program, "it leaves some inputs to TensorFlow's ops")
-        with memory.file(linked(kernel, native.library_path())) as path, call.eager_mode():
+        kernel = _compiled(request)
+        library = linked(kernel, native.library_path())
+        with memory.file(library) as path, call.eager_mode():
             produce.check(request, kernel, path)
     except NotCovered as answer:
         raise _RefusedError(
             request.program, str(answer), _refused_node(request, answer)
         ) from answer
+    except tf.errors.OpError as error:
+        why = f"its ops take none of the inputs that are drawn to check it: {error.message}"
+        raise _RefusedError(request.program, why) from error
     except (verify.Mismatch, produce.Inexpandable, *UNMADE) as error:
         raise _RefusedError(request.program, str(error)) from error
-    return kernel
+    return _Made(kernel, library)
+
+
+def _compiled(request: KernelRequest) -> Kernel:
+    """A kernel that takes constants in its own form, if it would have another one for them."""
+    target = Target.host()
+    if request.constants:
+        try:
+            return produce.compile_object(request, target)
+        except NotCovered:  # it reads them where they lie, or there is no kernel at all
+            request = replace(request, constants=())
+    return produce.compile_object(request, target)
 
 
 def _refused_node(request: KernelRequest, answer: NotCovered) -> str:

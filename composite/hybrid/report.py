@@ -42,6 +42,7 @@ class HybridReport(Printed):
         parts: the calls of the module, in their order.
         refused: why regions have no kernel, by their names.
         left_out: ops with effects that no output waits for, which the module does not have.
+        kept: the tables that an opened module has.
         deviation: how far results of the module are from the model's; None if that is not known.
         uncompared: why it is not known.
     """
@@ -50,6 +51,7 @@ class HybridReport(Printed):
     parts: tuple[Part, ...]
     refused: Mapping[str, str]
     left_out: tuple[str, ...]
+    kept: tuple[str, ...] = ()
     deviation: Deviation | None = None
     uncompared: str = ""
 
@@ -83,6 +85,8 @@ class HybridReport(Printed):
         for name, why in self.refused.items():
             told = f"region {name[-8:]} has no kernel: {why}"
             console.print(told, highlight=False, markup=False)
+        for kept in self.kept:
+            console.print(f"it keeps {kept}", highlight=False, markup=False)
         if self.left_out:
             effects = ", ".join(self.left_out)
             console.print(f"no output waits for {effects}: left out", highlight=False)

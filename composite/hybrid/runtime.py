@@ -1,5 +1,8 @@
 """`composite.hybrid.call_tf`: what a module's TVM calls for the parts that TensorFlow runs.
 
+Of modules that a program opens by TVM's own means: HybridModule has the runtime's
+(composite/runtime/hybrid/calls.h).
+
 A call is passed the digest and the bytes of a graph, and its inputs; it returns the outputs. The
 function of a graph is made at its first call, and kept.
 """
@@ -7,70 +10,92 @@ function of a graph is made at its first call, and kept.
 from __future__ import annotations
 
 import functools
+import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 
+from composite.hybrid import assets
 from composite.hybrid.transfer import to_tensorflow, to_tvm
 from composite.ops import call, function_op
 from composite.ops.functions import nodes, rename_in_graph
 
 CALL = "composite.hybrid.call_tf"
+KERNEL = "composite.hybrid.call_kernel"
+CALL_ONCE = "composite.hybrid.call_tf_once"
 REQUIRE = "composite.hybrid.require"
 SIGNATURE = "call"  # of the MetaGraphDefs
-MAIN, DESCRIBE = "main", "describe"  # functions of a module
+MAIN, OPEN, DESCRIBE = "main", "open", "describe"  # functions of a module
 
 _FUNCTIONS: dict[str, Any] = {}
 _MAKING = threading.Lock()
-_LAST = threading.local()  # the error of the last call that failed, of which TVM passes on the text
+_KEPT: dict[str, list[Any]] = {}  # what calls that are made once have returned
+_MAKING_KEPT = threading.Lock()
 
 
 @functools.cache
 def register() -> None:
     """Makes the functions that modules call known to TVM, `composite.hybrid.call_tf` for one.
 
-    `composite.hybrid.compile` and `load` do it; a program needs it that loads a module by TVM's own
-    means.
+    A program needs it that loads a module by TVM's own means.
     """
     import tvm_ffi
 
     tvm_ffi.register_global_func(CALL, _call_tf, override=True)
+    tvm_ffi.register_global_func(CALL_ONCE, _call_once, override=True)
+    tvm_ffi.register_global_func(KERNEL, _call_kernel, override=True)
     tvm_ffi.register_global_func(REQUIRE, _require, override=True)
 
 
-def functions() -> int:
-    """How many functions of TensorFlow there are for the graphs of modules."""
-    return len(_FUNCTIONS)
-
-
-@contextmanager
-def errors_of_tensorflow() -> Iterator[None]:
-    """Raises what a call of TensorFlow in the block raised, as it was."""
-    _LAST.error = None
+def _call_kernel(
+    kernel: Any,
+    _name: Any,
+    _barriers: int,
+    digest: Any,
+    content: Any,
+    inputs: int,
+    outputs: int,
+    *arguments: Any,
+) -> None:
     try:
-        yield
-    except RuntimeError:
-        if _LAST.error is None:
+        kernel(*arguments)
+    except IndexError:
+        if not digest:
             raise
-        raise _LAST.error from None
-    finally:
-        _LAST.error = None
+        made = _call_tf(digest, content, *arguments[:inputs])
+        for room, value in zip(arguments[inputs : inputs + outputs], made, strict=True):
+            np.copyto(np.from_dlpack(room), np.from_dlpack(value))
 
 
 def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:
     # TensorFlow writes into an input that nobody else holds: the list does.
     given = [to_tensorflow(x) for x in inputs]
-    try:
+    with call.eager_mode():
+        return [to_tvm(y) for y in _function(str(digest), content)(*given)]
+
+
+def _call_once(digest: Any, content: Any, *inputs: Any) -> list[Any]:
+    with _MAKING_KEPT:
+        if str(digest) not in _KEPT:
+            _KEPT[str(digest)] = _called_once(content, inputs)
+        return _KEPT[str(digest)]
+
+
+def _called_once(content: Any, inputs: Sequence[Any]) -> list[Any]:
+    graph = MetaGraphDef.FromString(content.numpy().tobytes())
+    assets.unshare(graph.graph_def)
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+        assets.write(graph.graph_def, Path(folder))
+        function = _made(uuid.uuid4().hex, graph.SerializeToString())
         with call.eager_mode():
-            return [to_tvm(y) for y in _function(str(digest), content)(*given)]
-    except (tf.errors.OpError, ValueError) as error:
-        _LAST.error = error
-        raise
+            return [to_tvm(y) for y in function(*map(to_tensorflow, inputs))]
 
 
 def _require(size: int, least: int, region: Any) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.framework.ops import EagerTensor  # of TensorFlow 2.21: tells its shape fast
 
 from composite.binding import json_text
 
-FORMAT = 1  # of the description: a module of a later one is refused
+FORMAT = 2  # of the description: a module of a later one is refused
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Description:
         isa: the level of CPUs that its kernels need; "" if it has none.
         kernels: how many calls of kernels it has.
         calls: how many calls of TensorFlow it has.
+        ir: its program of Relax, as text.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Description:
     isa: str
     kernels: int
     calls: int
+    ir: str
 
     def to_json(self) -> bytes:
         """The description as text."""
@@ -55,13 +59,31 @@ class Description:
     def arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The inputs of a call, in order. TypeError or ValueError if they are not what it takes."""
         found: dict[int, Any] = {}
-        if not _bound(self.inputs, (tuple(args), kwargs), found):
+        positional, named = self.inputs
+        if len(args) == len(named) == 1 and not (positional or kwargs):
+            args, kwargs = (), dict(zip(named, args, strict=True))  # as TensorFlow's signatures
+        # What is no tensor may be left out: the module has the values that it was compiled with.
+        args = (*args, *(None for place in positional[len(args) :] if _is_empty(place)))
+        kwargs = {key: None for key, place in named.items() if _is_empty(place)} | kwargs
+        if not _bound(self.inputs, (args, kwargs), found):
             raise TypeError(f"{self.name} takes {self._wanted()}")
-        return [self._converted(k, found[k]) for k in range(len(self.specs))]
+        return [
+            found[k] if spec.holds(found[k]) else self._converted(k, found[k])
+            for k, spec in enumerate(self._specs)
+        ]
+
+    @property
+    def takes_list(self) -> bool:
+        """Whether the arguments of a call are its inputs, in order."""
+        return bool(self.inputs == (tuple(range(len(self.specs))), {}))
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """What a call returns, of its outputs."""
-        return tf.nest.map_structure(lambda k: k if k is None else outputs[k], self.outputs)
+        return _filled(self.outputs, outputs)
+
+    @functools.cached_property
+    def _specs(self) -> list[_Spec]:
+        return [_Spec(tf.as_dtype(dtype).as_datatype_enum, dims) for dtype, dims in self.specs]
 
     def _converted(self, k: int, value: Any) -> Any:
         dtype, shape = self.specs[k]
@@ -80,6 +102,29 @@ class Description:
         return ", ".join([*map(str, args), *(f"{key}={value}" for key, value in kwargs.items())])
 
 
+class _Spec(NamedTuple):
+    """An input, as it is told at each call.
+
+    Attributes:
+        dtype: the number of its dtype.
+        dims: its sizes, each None where it may be any; None for any shape.
+    """
+
+    dtype: int
+    dims: tuple[int | None, ...] | None
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value is an eager tensor of this dtype and shape."""
+        if type(value) is not EagerTensor or value._datatype_enum() != self.dtype:
+            return False
+        if self.dims is None:
+            return True
+        dims = value._shape_tuple()
+        return len(dims) == len(self.dims) and all(
+            size in (None, dim) for size, dim in zip(self.dims, dims, strict=True)
+        )
+
+
 def indices(structure: Any, count_of: type | tuple[type, ...]) -> Any:
     """A structure with the index of each leaf of these types in its place, None in any other's."""
     count = -1
@@ -94,6 +139,10 @@ def indices(structure: Any, count_of: type | tuple[type, ...]) -> Any:
     return _plain(tf.nest.map_structure(place, structure))
 
 
+def _is_empty(places: Any) -> bool:
+    return all(place is None for place in tf.nest.flatten(places))
+
+
 def _bound(wanted: Any, given: Any, found: dict[int, Any]) -> bool:
     """Whether arguments have a structure; `found` gets what is in the place of each index."""
     if isinstance(wanted, dict):
@@ -105,6 +154,17 @@ def _bound(wanted: Any, given: Any, found: dict[int, Any]) -> bool:
     if wanted is not None:
         found[wanted] = given
     return True
+
+
+def _filled(structure: Any, outputs: Sequence[Any]) -> Any:
+    """A structure with outputs in the places of their indices."""
+    if isinstance(structure, int):
+        return outputs[structure]
+    if isinstance(structure, dict):
+        return {key: _filled(value, outputs) for key, value in structure.items()}
+    if isinstance(structure, tuple | list):
+        return type(structure)(_filled(value, outputs) for value in structure)
+    return structure
 
 
 def _plain(structure: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +19,7 @@ from composite.binding.records import serialize
 from composite.editing.scope import Edge
 from composite.hybrid.graph import Graph
 from composite.hybrid.runtime import SIGNATURE
-from composite.hybrid.values import Values
+from composite.hybrid.values import Value, Values
 from composite.ops import functions
 
 _INSIDE = 1 << 16  # bytes of a constant that is in the graph; others are passed
@@ -71,7 +72,7 @@ def subgraph(
 
     for name in inside:
         node = made.graph_def.node.add()
-        node.CopyFrom(graph.nodes[name])
+        node.CopyFrom(graph.node(name))
         waits = [x for x in node.input if x.startswith("^") and x[1:] in inside]
         node.input[:] = [*map(reference, graph.operands(name)), *waits]
         node.attr.pop("_class", None)  # of nodes that may be elsewhere
@@ -79,6 +80,25 @@ def subgraph(
     _name_values(made, values, list(given.items()), outputs)
     _add_functions(made.graph_def, graph)
     return Subgraph(list(given), outputs, serialize(made))
+
+
+def of_region(graph: Graph, values: Values, name: str) -> Subgraph:
+    """The ops of a region's node, for calls that its kernel leaves to TensorFlow."""
+    library = {f.signature.name: f for f in graph.library}
+    source = functions.body_of(library[graph.region(name)], library)
+    made = MetaGraphDef(graph_def=source.graph_def)
+    reached = functions.reachable(graph.region(name), library)[1:]
+    del made.graph_def.library.function[:]
+    made.graph_def.library.function.extend(library[n] for n in reached)
+    inputs = graph.operands(name)
+    signature = made.signature_def[SIGNATURE]
+    for k, (value, placeholder) in enumerate(zip(inputs, source.inputs, strict=True)):
+        _note_input(signature.inputs[str(k)], f"{placeholder}:0", values.of(value))
+    outputs = [Edge(name, k) for k in range(len(source.outputs))]
+    for k, (value, tensor) in enumerate(zip(outputs, source.outputs, strict=True)):
+        signature.outputs[str(k)].name = tensor
+        signature.outputs[str(k)].dtype = values.of(value).dtype.as_datatype_enum
+    return Subgraph(inputs, outputs, serialize(made))
 
 
 def is_passed(graph: Graph, constant: str, shared: set[str]) -> bool:
@@ -97,17 +117,17 @@ def _name_values(
 ) -> None:
     signature = made.signature_def[SIGNATURE]
     for k, (value, name) in enumerate(inputs):
-        known = values.of(value)
-        one = signature.inputs[str(k)]
-        one.name, one.dtype = f"{name}:0", known.dtype.as_datatype_enum
-        sizes = known.dims and [d if isinstance(d, int) else None for d in known.dims]
-        one.tensor_shape.CopyFrom(
-            tf.TensorShape(sizes if known.dims is not None else None).as_proto()
-        )
+        _note_input(signature.inputs[str(k)], f"{name}:0", values.of(value))
     for k, value in enumerate(outputs):
         one = signature.outputs[str(k)]
         one.name = f"{value.node}:{value.output}"
         one.dtype = values.of(value).dtype.as_datatype_enum
+
+
+def _note_input(made: Any, tensor: str, value: Value) -> None:
+    made.name, made.dtype = tensor, value.dtype.as_datatype_enum
+    sizes = value.dims and [d if isinstance(d, int) else None for d in value.dims]
+    made.tensor_shape.CopyFrom(tf.TensorShape(sizes).as_proto())
 
 
 def _add_functions(graph_def: GraphDef, graph: Graph) -> None:
@@ -115,7 +135,6 @@ def _add_functions(graph_def: GraphDef, graph: Graph) -> None:
     library = {f.signature.name: f for f in graph.library}
     found: dict[str, None] = {}
     for node in graph_def.node:
-        named = [f.name for value in node.attr.values() for f in functions.named_by(value)]
-        for name in sorted({node.op, *named} & set(library)):
+        for name in functions.called_by(node, library):
             found |= dict.fromkeys(functions.reachable(name, library))
     graph_def.library.function.extend(library[name] for name in found)

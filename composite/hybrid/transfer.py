@@ -50,10 +50,10 @@ def to_tvm(tensor: Any) -> Any:
 
     if not is_shared(tensor.dtype):
         return Opaque(tensor)
-    return tvm_ffi.from_dlpack(tf.experimental.dlpack.to_dlpack(_on_cpu(tensor)))
+    return tvm_ffi.from_dlpack(tf.experimental.dlpack.to_dlpack(on_cpu(tensor)))
 
 
-def _on_cpu(tensor: Any) -> Any:
+def on_cpu(tensor: Any) -> Any:
     """An eager tensor itself, or a copy of one that is on another device."""
     if "CPU" in tensor.device:
         return tensor

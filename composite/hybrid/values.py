@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.editing.scope import Edge
+from composite.hybrid.stated_shapes import Shapes, state
 from composite.kernels import shapes
 from composite.ops import functions
 
@@ -43,9 +44,12 @@ class Values:
         inputs: those that the function is given.
     """
 
-    def __init__(self, library: Any, specs: Sequence[tf.TensorSpec]) -> None:
+    def __init__(
+        self, library: Any, specs: Sequence[tf.TensorSpec], stated: Shapes | None = None
+    ) -> None:
         """Of function[0] of a library. ValueError if it does not take inputs of these specs."""
         self._source = functions.body(library)
+        state(self._source.graph_def, stated or {})
         self.inputs, cases, graphs = self._probed(specs)
         self._cases, self._graphs = cases, graphs
         self._count = len(cases[0])
@@ -97,6 +101,10 @@ class Values:
             for name, value in zip(self._source.inputs, inputs, strict=True):
                 exact = None if value.dims is None else shapes.substitute([value.dims], sizes)[0]
                 given[f"{name}:0"] = tf.compat.v1.placeholder(value.dtype, exact, f"given/{name}")
+            for node in self._source.graph_def.node:
+                if node.op == "AnonymousHashTable":  # does not say the shapes of its values
+                    dtypes = {key: node.attr[key].type for key in ("key_dtype", "value_dtype")}
+                    given[f"{node.name}:0"] = tf.raw_ops.AnonymousMutableHashTable(**dtypes)
             tf.graph_util.import_graph_def(self._source.graph_def, input_map=given, name="")
         return graph
 

@@ -373,7 +373,6 @@ def record_of(
     request: KernelRequest, kernel: Kernel, target: Target, *, tuned: bool = False
 ) -> KernelRecord:
     """The kernel record that the runtime dispatches by: see the shape classes in docs."""
-    packed = kernel.packed
     forwards = [(i, o) for o, inputs in enumerate(kernel.forwards) for i in inputs]
     return KernelRecord(
         op=request.op,
@@ -395,7 +394,7 @@ def record_of(
         verdict="unmeasured",
         strategy=f"{kernel.strategy} (tuned)" if tuned else kernel.strategy,
         proof=f"{kernel.proof}{'; its check ran with guards' if kernel.guarded else ''}",
-        packed_sources=tuple(one.source for one in packed),
-        packed_elements=tuple(one.elements for one in packed),
-        packed_dtypes=tuple(tf.as_dtype(one.dtype) for one in packed),
+        packed_sources=tuple(one.source for one in kernel.packed),
+        packed_elements=tuple(one.elements for one in kernel.packed),
+        packed_dtypes=tuple(tf.as_dtype(one.dtype) for one in kernel.packed),
     )

@@ -318,6 +318,12 @@ def functions_of(graph: Any) -> list[Any]:
     return [function.definition for function in graph._functions.values()]
 
 
+def graphs_of(graph: Any) -> dict[str, Any]:
+    """The graphs of the functions that a graph knows by itself, by the functions' names."""
+    known = {name: getattr(function, "graph", None) for name, function in graph._functions.items()}
+    return {name: inner for name, inner in known.items() if inner is not None}
+
+
 def forget_eager_kernels() -> None:
     """Has the next call of each op and tf.function go through the graph passes again."""
     eager = context.context()

@@ -216,11 +216,14 @@ def reachable(name: str, library: Mapping[str, Any]) -> list[str]:
 
 def called(function: Any, library: Mapping[str, Any]) -> list[str]:
     """The functions of `library` that this one calls or names itself, as they are first met."""
-    names: dict[str, None] = {}
-    for node in function.node_def:
-        named = (f.name for value in _in_order(node.attr) for f in named_by(value))
-        names |= dict.fromkeys((node.op, *named))
-    return [name for name in names if name in library]
+    names = (name for node in function.node_def for name in called_by(node, library))
+    return list(dict.fromkeys(names))
+
+
+def called_by(node: Any, library: Mapping[str, Any]) -> list[str]:
+    """The functions of `library` that a node calls or names."""
+    named = (f.name for value in _in_order(node.attr) for f in named_by(value))
+    return [name for name in dict.fromkeys((node.op, *named)) if name in library]
 
 
 def rename_in_nodes(nodes: Iterable[Any], names: Mapping[str, str]) -> None:

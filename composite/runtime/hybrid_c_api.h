@@ -30,8 +30,8 @@ COMPOSITE_EXPORT int composite_hybrid_output_count(const composite_hybrid* model
 COMPOSITE_EXPORT const char* composite_hybrid_description(const composite_hybrid* model);
 
 /* The inputs stay the caller's, and the outputs become so: TF_DeleteTensor. Memory is shared, so
- * nothing is written into either while the other is in use. Calls of one model wait for one
- * another. No output is set where it fails. */
+ * nothing is written into either while the other is in use. Several threads may call one model at
+ * once. No output is set where it fails. */
 COMPOSITE_EXPORT int composite_call_hybrid(composite_hybrid* model, TF_Tensor* const* inputs,
                                            int input_count, TF_Tensor** outputs, int output_count,
                                            char* error, size_t error_size);

@@ -88,7 +88,8 @@ class RowBlock:
             return Tensor(self._cut_shape(tensor.shape, shift), tensor.dtype, node)
         if self._is_made_of_chain(tensor):
             raise _ReadsOtherRowsError
-        return self._cut(tensor, shift)
+        # The buffer of what the stage itself makes is not written yet: its elements are computed.
+        return self._cut(replace(tensor) if tensor in self._own else tensor, shift)
 
     def _follow(self, tensor: Tensor, shift: int) -> Node | None:
         """Return the node over the blocks of its operands; None if it is not made row by row."""

@@ -157,7 +157,7 @@ absl::Status TvmCallOp::Fill(OpKernelContext* context, const Inputs& inputs) {
   }
   if (on_gpu_) return FillOnGpu(context, inputs, outputs);
   if (tvm_device_.has_value()) return FillThere(context, outputs);
-  KernelHost host(context);
+  KernelHost host(context->device());
   return function_->Fill(host.host(), inputs, outputs);
 }
 
@@ -166,7 +166,7 @@ absl::Status TvmCallOp::FillThere(OpKernelContext* context, const Outputs& outpu
   for (int i = 0; i < rules_.inputs; ++i) inputs.push_back(&context->input(i));
   auto tensors = DeviceTensors::Of(*tvm_device_, inputs, outputs);
   TF_RETURN_IF_ERROR(Named(tensors.status()));
-  KernelHost host(context);
+  KernelHost host(context->device());
   TF_RETURN_IF_ERROR(function_->Run(host.host(), tensors->all()));
   return Named(tensors->CopyBack(outputs));
 }

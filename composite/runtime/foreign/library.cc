@@ -188,8 +188,8 @@ absl::StatusOr<Loaded> LoadForeignLibrary(const std::string& path, const std::st
   const auto open = [&]() -> absl::StatusOr<std::shared_ptr<ForeignLibrary>> {
     TF_ASSIGN_OR_RETURN(ElfImage image, ElfImage::Parse(path, std::move(bytes)));
     if (HasKernelsAlone(image)) return OpenKernels(path, std::move(image));
-    TF_ASSIGN_OR_RETURN(tvm_ffi::Value module, LoadTvmModule(path, image, tvm));
-    return ModuleLibrary::Of(path, std::move(module), FunctionNames(image), false, false);
+    TF_ASSIGN_OR_RETURN(TvmLibrary made, LoadTvmModule(path, image, tvm));
+    return ModuleLibrary::Of(path, std::move(made.module), FunctionNames(image), false, false);
   };
   absl::StatusOr<std::shared_ptr<ForeignLibrary>> opened = open();
   if (!opened.ok()) {

@@ -188,6 +188,11 @@ int RunCallback(void* self, const Any* arguments, int32_t count, Any* result) {
   return -1;
 }
 
+void RaiseForBoth(const char* kind, const char** parts, int32_t count) {
+  api.raise_parts(kind, parts, count);
+  tvm_abi::RaiseParts(kind, parts, count);
+}
+
 absl::StatusOr<Value> FindGlobal(absl::string_view name) {
   const ByteArray key{name.data(), name.size()};
   Any any{kFunction, 0, {0}};
@@ -349,7 +354,7 @@ GlobalScope::~GlobalScope() {
   if (api.set_global(&key, before_.any().v_ptr, /*allow_override=*/1) != 0) TakeError();
 }
 
-const void* RaiseParts() { return reinterpret_cast<const void*>(api.raise_parts); }
+const void* RaiseParts() { return reinterpret_cast<const void*>(&RaiseForBoth); }
 
 }  // namespace tvm_ffi
 }  // namespace composite

@@ -135,7 +135,7 @@ class GlobalScope {
   absl::Status status_;
 };
 
-// What kernels call by this name where they are to raise errors of TVM.
+// What kernels call by this name where TVM may call them, or this runtime: both have their error.
 inline constexpr char kRaiseParts[] = "TVMFFIErrorSetRaisedFromCStrParts";
 const void* RaiseParts();
 

@@ -1,5 +1,7 @@
 #include "composite/runtime/foreign/tvm_module.h"
 
+#include <dlfcn.h>
+
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -21,11 +23,11 @@ absl::Status At(const std::string& path, const absl::Status& status, absl::strin
 
 }  // namespace
 
-absl::StatusOr<tvm_ffi::Value> LoadTvmModule(const std::string& path, ElfImage& image,
-                                             const tvm_ffi::Libraries& libraries) {
+absl::StatusOr<TvmLibrary> LoadTvmModule(const std::string& path, ElfImage& image,
+                                         const tvm_ffi::Libraries& libraries) {
   absl::Status status = tvm_ffi::Load(libraries, /*with_runtime=*/true);
   if (!status.ok()) return At(path, status);
-  // Kernels that TVM calls raise TVM's errors, whichever other libraries have the symbol.
+  // Whichever other libraries have the symbol.
   image.Bind(tvm_ffi::kRaiseParts, tvm_ffi::RaiseParts());
   TF_ASSIGN_OR_RETURN(CheckedFile copy, CheckedFile::InMemory(path, image.bytes()));
   const std::string mapped = copy.MapPath();
@@ -36,7 +38,12 @@ absl::StatusOr<tvm_ffi::Value> LoadTvmModule(const std::string& path, ElfImage& 
     if (!status.ok()) return At(path, status, " has functions for NVIDIA's GPUs");
     module = tvm_ffi::CallGlobal(kLoad, arguments);
   }
-  return module;
+  if (!module.ok()) return module.status();
+  std::shared_ptr<void> handle(dlopen(mapped.c_str(), RTLD_NOW | RTLD_NOLOAD), [](void* opened) {
+    return opened != nullptr ? dlclose(opened) : 0;
+  });
+  if (handle == nullptr) return absl::InternalError(absl::StrCat(path, ": TVM did not map it"));
+  return TvmLibrary{*std::move(module), std::move(handle)};
 }
 
 absl::StatusOr<tvm_ffi::Value> GetFunction(const tvm_ffi::Value& module, const std::string& name) {
@@ -46,13 +53,13 @@ absl::StatusOr<tvm_ffi::Value> GetFunction(const tvm_ffi::Value& module, const s
 
 // As relax.VirtualMachine does it in Python.
 absl::StatusOr<tvm_ffi::Value> StartMachine(const tvm_ffi::Value& module) {
-  constexpr int kPooledAllocator = 2;
+  constexpr int kNaiveAllocator = 1;
   TF_ASSIGN_OR_RETURN(const tvm_ffi::Value load, GetFunction(module, "vm_load_executable"));
   if (load.type() != tvm_ffi::kFunction) return tvm_ffi::Value();
   TF_ASSIGN_OR_RETURN(tvm_ffi::Value machine, tvm_ffi::Call("vm_load_executable", load, {}));
   TF_ASSIGN_OR_RETURN(const tvm_ffi::Value start, GetFunction(machine, "vm_initialization"));
   const tvm_abi::Any arguments[] = {tvm_ffi::Int(tvm_abi::kCpu), tvm_ffi::Int(0),
-                                    tvm_ffi::Int(kPooledAllocator)};
+                                    tvm_ffi::Int(kNaiveAllocator)};
   TF_RETURN_IF_ERROR(tvm_ffi::Call("vm_initialization", start, arguments).status());
   return machine;
 }

@@ -1,15 +1,20 @@
 #include "composite/runtime/hybrid/calls.h"
 
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "composite/runtime/hybrid/transfer.h"
+#include "composite/runtime/run/kernel_call.h"
+#include "composite/runtime/run/kernel_host.h"
+#include "tensorflow/core/framework/device_factory.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
+#include "tensorflow/core/public/session_options.h"
 
 namespace composite {
 namespace {
@@ -17,45 +22,144 @@ namespace {
 using tensorflow::Tensor;
 using tvm_abi::Any;
 
-absl::StatusOr<tvm_ffi::Value> Run(const HybridPart& part, absl::Span<const Any> arguments) {
+thread_local absl::Status failure;
+
+absl::StatusOr<tvm_ffi::Value> Noted(absl::StatusOr<tvm_ffi::Value> answer) {
+  if (!answer.ok()) failure = answer.status();
+  return answer;
+}
+
+// The CPU as TensorFlow's sessions have it, whose threads all sessions of the process share.
+tensorflow::DeviceBase* HostDevice() {
+  static tensorflow::Device* const device =
+      tensorflow::DeviceFactory::NewDevice("CPU", tensorflow::SessionOptions(),
+                                           "/job:localhost/replica:0/task:0")
+          .release();
+  return device;
+}
+
+absl::StatusOr<tvm_ffi::Value> RunPart(const HybridPart& part, absl::Span<const Any> arguments) {
   TF_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, ToTensorFlow(arguments));
   TF_ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, part.Run(inputs));
   TF_ASSIGN_OR_RETURN(const TvmValues values, ToTvm(outputs));
   return tvm_ffi::CallGlobal("ffi.Array", values.all);
 }
 
+// Has TensorFlow fill the outputs of a kernel.
+absl::Status RunPartInto(const HybridPart& part, absl::Span<const Any> inputs,
+                         absl::Span<const Any> outputs) {
+  TF_ASSIGN_OR_RETURN(const std::vector<Tensor> given, ToTensorFlow(inputs));
+  TF_ASSIGN_OR_RETURN(const std::vector<Tensor> results, part.Run(given));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    TF_ASSIGN_OR_RETURN(Tensor room, ToTensorFlow(outputs[i]));
+    if (room.shape() != results[i].shape() || room.dtype() != results[i].dtype()) {
+      return absl::InternalError(absl::StrCat("output ", i, " of a region is ",
+                                              results[i].shape().DebugString(), " and ",
+                                              room.shape().DebugString(), " by its kernel"));
+    }
+    std::memcpy(room.data(), results[i].data(), room.TotalBytes());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunKernel(absl::string_view name, tvm_abi::Function function, bool barriers,
+                       absl::Span<const Any> arguments) {
+  std::vector<tvm_abi::Tensor> tensors;
+  tensors.reserve(arguments.size());
+  for (const Any& argument : arguments) {
+    if (argument.type_index != tvm_ffi::kTensor) {
+      return absl::InvalidArgumentError(absl::StrCat("kernel ", name, " takes tensors alone"));
+    }
+    tensors.push_back(tvm_ffi::TensorOf(argument));
+  }
+  KernelHost host(HostDevice());
+  tvm_abi::Error error;
+  const int count = static_cast<int>(tensors.size());
+  if (tvm_abi::Call(function, host.host(barriers), tensors.data(), count, &error)) {
+    return absl::OkStatus();
+  }
+  return KernelError(name, error);
+}
+
 }  // namespace
 
 absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTf(absl::Span<const Any> arguments) {
-  if (arguments.size() < 2) return Kept(absl::InvalidArgumentError("call_tf: no graph"));
-  const absl::string_view digest = tvm_ffi::TextOf(arguments[0]);
-  auto known = parts_.find(digest);
-  if (known == parts_.end()) {
-    const absl::StatusOr<Tensor> content = ToTensorFlow(arguments[1]);
-    if (!content.ok()) return Kept(content.status());
-    const absl::string_view bytes(static_cast<const char*>(content->data()), content->TotalBytes());
-    absl::StatusOr<std::unique_ptr<HybridPart>> made = HybridPart::Make(bytes);
-    if (!made.ok()) return Kept(made.status());
-    known = parts_.emplace(std::string(digest), *std::move(made)).first;
-  }
-  return Kept(Run(*known->second, arguments.subspan(2)));
+  return Noted(Call(arguments, Handles::kPassed));
+}
+
+absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTfOnce(absl::Span<const Any> arguments) {
+  return Noted([&]() -> absl::StatusOr<tvm_ffi::Value> {
+    if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf_once: no graph");
+    const absl::string_view digest = tvm_ffi::TextOf(arguments[0]);
+    absl::MutexLock keeping(&keeping_);
+    auto known = kept_.find(digest);
+    if (known == kept_.end()) {
+      TF_ASSIGN_OR_RETURN(tvm_ffi::Value made, Call(arguments, Handles::kKept));
+      known = kept_.emplace(std::string(digest), std::move(made)).first;
+      absl::MutexLock lock(&mu_);
+      parts_.erase(parts_.find(digest));
+    }
+    return tvm_ffi::Value::Shared(known->second.any().v_ptr);
+  }());
+}
+
+absl::StatusOr<tvm_ffi::Value> HybridCalls::CallKernel(absl::Span<const Any> arguments) {
+  return Noted([&]() -> absl::StatusOr<tvm_ffi::Value> {
+    constexpr size_t kBefore = 7;
+    if (arguments.size() < kBefore) return absl::InvalidArgumentError("call_kernel: no kernel");
+    const absl::string_view name = tvm_ffi::TextOf(arguments[1]);
+    const auto kernel = kernels_.find(name);
+    if (kernel == kernels_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("the module has no kernel ", name));
+    }
+    const absl::Span<const Any> all = arguments.subspan(kBefore);
+    const size_t inputs = arguments[5].v_int64, outputs = arguments[6].v_int64;
+    if (inputs > all.size() || outputs > all.size() - inputs) {
+      return absl::InvalidArgumentError(absl::StrCat("kernel ", name, " has too few arguments"));
+    }
+    absl::Status status = RunKernel(name, kernel->second, arguments[2].v_int64 != 0, all);
+    if (absl::IsOutOfRange(status) && !tvm_ffi::TextOf(arguments[3]).empty()) {
+      TF_ASSIGN_OR_RETURN(const HybridPart* part,
+                          PartOf(arguments[3], arguments[4], Handles::kPassed));
+      status = RunPartInto(*part, all.first(inputs), all.subspan(inputs, outputs));
+    }
+    TF_RETURN_IF_ERROR(status);
+    return tvm_ffi::Value();
+  }());
 }
 
 absl::StatusOr<tvm_ffi::Value> HybridCalls::Require(absl::Span<const Any> arguments) {
-  if (arguments.size() != 3) return Kept(absl::InvalidArgumentError("require: not 3 arguments"));
+  if (arguments.size() != 3) return Noted(absl::InvalidArgumentError("require: not 3 arguments"));
   const int64_t size = arguments[0].v_int64, least = arguments[1].v_int64;
   if (size >= least) return tvm_ffi::Value();
   const absl::string_view region = tvm_ffi::TextOf(arguments[2]);
-  return Kept(absl::InvalidArgumentError(
+  return Noted(absl::InvalidArgumentError(
       absl::StrCat("a dim of the call is ", size, ", and the kernel of region ", region, " takes ",
                    least, " or more: compile the model with deny=[\"region:", region, "\"]")));
 }
 
-absl::StatusOr<tvm_ffi::Value> HybridCalls::Kept(absl::StatusOr<tvm_ffi::Value> answer) {
-  if (!answer.ok()) failure_ = answer.status();
-  return answer;
+absl::StatusOr<tvm_ffi::Value> HybridCalls::Call(absl::Span<const Any> arguments, Handles handles) {
+  if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf: no graph");
+  TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments[0], arguments[1], handles));
+  return RunPart(*part, arguments.subspan(2));
 }
 
-absl::Status HybridCalls::TakeFailure() { return std::exchange(failure_, absl::OkStatus()); }
+absl::StatusOr<HybridPart*> HybridCalls::PartOf(const Any& digest, const Any& graph,
+                                                Handles handles) {
+  const absl::string_view key = tvm_ffi::TextOf(digest);
+  absl::MutexLock lock(&mu_);
+  const auto known = parts_.find(key);
+  if (known != parts_.end()) return known->second.get();
+  TF_ASSIGN_OR_RETURN(const Tensor content, ToTensorFlow(graph));
+  const absl::string_view bytes(static_cast<const char*>(content.data()), content.TotalBytes());
+  if (session_ == nullptr) {
+    TF_ASSIGN_OR_RETURN(session_, NewHybridSession());
+  }
+  TF_ASSIGN_OR_RETURN(std::unique_ptr<HybridPart> made,
+                      HybridPart::Make(bytes, absl::StrCat("part", made_++), handles, session_));
+  return parts_.emplace(std::string(key), std::move(made)).first->second.get();
+}
+
+absl::Status HybridCalls::TakeFailure() { return std::exchange(failure, absl::OkStatus()); }
 
 }  // namespace composite

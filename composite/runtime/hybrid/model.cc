@@ -1,12 +1,19 @@
 #include "composite/runtime/hybrid/model.h"
 
+#include <cfenv>
+#include <utility>
+
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/checked_file.h"
 #include "composite/runtime/foreign/elf_image.h"
 #include "composite/runtime/foreign/tvm_module.h"
 #include "composite/runtime/hybrid/transfer.h"
+#include "composite/runtime/kernels/kernel_library.h"
 #include "composite/runtime/launch/tvm_abi.h"
+#include "tensorflow/core/platform/denormal.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/setround.h"
 #include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
@@ -15,7 +22,13 @@ namespace {
 using tensorflow::Tensor;
 using tvm_abi::Any;
 
-constexpr char kMain[] = "main", kDescribe[] = "describe";
+constexpr char kMain[] = "main", kOpen[] = "open", kDescribe[] = "describe";
+constexpr char kOfTvm[] = "composite.tvm";
+
+absl::Status OfTvm(absl::Status status) {
+  status.SetPayload(kOfTvm, absl::Cord());
+  return status;
+}
 
 absl::Status NoModule(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(
@@ -24,16 +37,24 @@ absl::Status NoModule(const std::string& path, absl::string_view why) {
 
 // The VM of a module, with functions that call back into `calls`. A VM finds the functions that it
 // calls in TVM's table when it starts: there they are for this long. In a process with Python,
-// composite.hybrid has its own there.
+// composite.hybrid may have its own there.
 absl::StatusOr<tvm_ffi::Value> Start(const tvm_ffi::Value& module,
                                      const std::shared_ptr<HybridCalls>& calls) {
-  static auto* const mu = new std::mutex;
-  const std::lock_guard<std::mutex> lock(*mu);
+  static auto* const mu = new absl::Mutex;
+  absl::MutexLock lock(mu);
   const tvm_ffi::GlobalScope call_tf(
       HybridCalls::kCallTf, [calls](absl::Span<const Any> all) { return calls->CallTf(all); });
+  const tvm_ffi::GlobalScope call_tf_once(
+      HybridCalls::kCallTfOnce,
+      [calls](absl::Span<const Any> all) { return calls->CallTfOnce(all); });
+  const tvm_ffi::GlobalScope call_kernel(
+      HybridCalls::kCallKernel,
+      [calls](absl::Span<const Any> all) { return calls->CallKernel(all); });
   const tvm_ffi::GlobalScope require(
       HybridCalls::kRequire, [calls](absl::Span<const Any> all) { return calls->Require(all); });
   TF_RETURN_IF_ERROR(call_tf.status());
+  TF_RETURN_IF_ERROR(call_tf_once.status());
+  TF_RETURN_IF_ERROR(call_kernel.status());
   TF_RETURN_IF_ERROR(require.status());
   return StartMachine(module);
 }
@@ -48,16 +69,29 @@ absl::StatusOr<std::string> Described(const tvm_ffi::Value& machine) {
   return std::string(static_cast<const char*>(text.data()), text.TotalBytes());
 }
 
+absl::StatusOr<HybridCalls::Kernels> KernelsOf(const std::string& path, void* library,
+                                               const std::vector<std::string>& names) {
+  HybridCalls::Kernels kernels;
+  for (const std::string& name : names) {
+    TF_ASSIGN_OR_RETURN(kernels[name], FindKernel(library, path, name));
+  }
+  return kernels;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HybridModel>> HybridModel::Open(
     const std::string& path, const tvm_ffi::Libraries& libraries) {
   TF_ASSIGN_OR_RETURN(CheckedFile file, CheckedFile::Open(path));
   TF_ASSIGN_OR_RETURN(std::string bytes, file.Read());
-  TF_ASSIGN_OR_RETURN(ElfImage image, ElfImage::Parse(path, std::move(bytes)));
-  TF_ASSIGN_OR_RETURN(const tvm_ffi::Value module, LoadTvmModule(path, image, libraries));
-  auto calls = std::make_shared<HybridCalls>();
-  const absl::StatusOr<tvm_ffi::Value> machine = Start(module, calls);
+  absl::StatusOr<ElfImage> image = ElfImage::Parse(path, std::move(bytes));
+  if (!image.ok()) return NoModule(path, image.status().message());
+  const std::vector<std::string> names = image->DefinedWith(tvm_abi::kSymbolPrefix);
+  TF_ASSIGN_OR_RETURN(TvmLibrary library, LoadTvmModule(path, *image, libraries));
+  FillSlotsOf(library.handle.get());  // its kernels run on TensorFlow's threads
+  TF_ASSIGN_OR_RETURN(HybridCalls::Kernels kernels, KernelsOf(path, library.handle.get(), names));
+  auto calls = std::make_shared<HybridCalls>(std::move(kernels));
+  const absl::StatusOr<tvm_ffi::Value> machine = Start(library.module, calls);
   if (!machine.ok()) return NoModule(path, machine.status().message());
   if (machine->type() != tvm_ffi::kModule) return NoModule(path, "it is no program of Relax");
   absl::StatusOr<std::string> json = Described(*machine);
@@ -68,20 +102,53 @@ absl::StatusOr<std::unique_ptr<HybridModel>> HybridModel::Open(
                         absl::StrCat(path, ": ", description.status().message()));
   }
   TF_ASSIGN_OR_RETURN(tvm_ffi::Value main, GetFunction(*machine, kMain));
-  if (main.type() != tvm_ffi::kFunction) return NoModule(path, "it has no main");
-  return std::unique_ptr<HybridModel>(
-      new HybridModel(std::move(calls), std::move(main), *std::move(description)));
+  TF_ASSIGN_OR_RETURN(const tvm_ffi::Value open, GetFunction(*machine, kOpen));
+  if (main.type() != tvm_ffi::kFunction || open.type() != tvm_ffi::kFunction) {
+    return NoModule(path, "it has no main, or nothing that opens it");
+  }
+  const absl::StatusOr<tvm_ffi::Value> made = tvm_ffi::Call(kOpen, open, {});
+  const absl::Status failure = HybridCalls::TakeFailure();
+  if (!made.ok()) return failure.ok() ? made.status() : failure;
+  std::unique_ptr<HybridModel> model(
+      new HybridModel(std::move(library), std::move(calls), *std::move(description)));
+  absl::MutexLock lock(&model->mu_);
+  model->idle_.push_back(std::move(main));
+  return model;
+}
+
+absl::StatusOr<tvm_ffi::Value> HybridModel::TakeMain() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!idle_.empty()) {
+      tvm_ffi::Value main = std::move(idle_.back());
+      idle_.pop_back();
+      return main;
+    }
+  }
+  TF_ASSIGN_OR_RETURN(const tvm_ffi::Value machine, Start(library_.module, calls_));
+  return GetFunction(machine, kMain);
 }
 
 absl::StatusOr<std::vector<Tensor>> HybridModel::Call(absl::Span<const Tensor> inputs) {
   TF_RETURN_IF_ERROR(description_.CheckInputs(inputs));
   TF_ASSIGN_OR_RETURN(const TvmValues values, ToTvm(inputs));
-  const std::lock_guard<std::mutex> lock(one_call_);
-  const absl::StatusOr<tvm_ffi::Value> result = tvm_ffi::Call(kMain, main_, values.all);
-  const absl::Status failure = calls_->TakeFailure();
-  if (!result.ok()) return failure.ok() ? result.status() : failure;
+  TF_ASSIGN_OR_RETURN(tvm_ffi::Value main, TakeMain());
+  // As TensorFlow has its threads compute, whatever this one does otherwise.
+  const tensorflow::port::ScopedFlushDenormal flush;
+  const tensorflow::port::ScopedSetRound round(FE_TONEAREST);
+  const absl::StatusOr<tvm_ffi::Value> result = tvm_ffi::Call(kMain, main, values.all);
+  {
+    absl::MutexLock lock(&mu_);
+    idle_.push_back(std::move(main));
+  }
+  const absl::Status failure = HybridCalls::TakeFailure();
+  if (!result.ok()) return failure.ok() ? OfTvm(result.status()) : failure;
   if (result->type() != tvm_ffi::kArray) return absl::InternalError("main returned no tuple");
   return ToTensorFlow(result->elements());
+}
+
+bool HybridModel::IsOfTvm(const absl::Status& status) {
+  return status.GetPayload(kOfTvm).has_value();
 }
 
 }  // namespace composite

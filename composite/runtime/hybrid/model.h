@@ -3,22 +3,25 @@
 #define COMPOSITE_RUNTIME_HYBRID_MODEL_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "composite/runtime/foreign/tvm_ffi.h"
+#include "composite/runtime/foreign/tvm_module.h"
 #include "composite/runtime/hybrid/calls.h"
 #include "composite/runtime/hybrid/description.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace composite {
 
-// Thread-safe: calls wait for one another, since the VM has the stack of one.
+// Thread-safe. A VM has the stack of one call: there are as many as there were calls at one time,
+// and they share the module with its constants, and what TensorFlow runs.
 class HybridModel {
  public:
   // Runs native code of the file. NotFound, PermissionDenied, InvalidArgument (it is no such
@@ -30,15 +33,23 @@ class HybridModel {
 
   absl::StatusOr<std::vector<tensorflow::Tensor>> Call(absl::Span<const tensorflow::Tensor> inputs);
 
- private:
-  HybridModel(std::shared_ptr<HybridCalls> calls, tvm_ffi::Value main,
-              HybridDescription description)
-      : calls_(std::move(calls)), main_(std::move(main)), description_(std::move(description)) {}
+  // Whether a status of Call is TVM's: of a kernel, or of sizes that do not fit each other.
+  static bool IsOfTvm(const absl::Status& status);
 
-  std::mutex one_call_;
+ private:
+  HybridModel(TvmLibrary library, std::shared_ptr<HybridCalls> calls, HybridDescription description)
+      : library_(std::move(library)),
+        calls_(std::move(calls)),
+        description_(std::move(description)) {}
+
+  // The function `main` of a VM that nobody uses, which keeps the VM.
+  absl::StatusOr<tvm_ffi::Value> TakeMain();
+
+  const TvmLibrary library_;
   const std::shared_ptr<HybridCalls> calls_;
-  const tvm_ffi::Value main_;  // which keeps the VM, and that the module
   const HybridDescription description_;
+  absl::Mutex mu_;
+  std::vector<tvm_ffi::Value> idle_ ABSL_GUARDED_BY(mu_);  // the one that was used last is the last
 };
 
 }  // namespace composite

@@ -46,7 +46,8 @@ absl::Status CheckOps(const GraphDef& graph) {
   return absl::FailedPreconditionError(absl::StrCat(
       "the module runs ", absl::StrJoin(unknown, ", "),
       " in TensorFlow, and this process has no such op: load the library that defines it, by "
-      "composite_load_library or TF_LoadLibrary"));
+      "composite_load_library or TF_LoadLibrary, in Python by composite.load or "
+      "tf.load_op_library"));
 }
 
 // Null where the numbers have a gap.
@@ -66,15 +67,63 @@ void StateShapes(const Values& inputs, GraphDef* graph) {
   }
 }
 
+// Nodes of several parts are in the graph of one session.
+void PrefixNames(const std::string& prefix, tensorflow::MetaGraphDef* part) {
+  for (NodeDef& node : *part->mutable_graph_def()->mutable_node()) {
+    node.set_name(prefix + node.name());
+    for (std::string& input : *node.mutable_input()) {
+      input.insert(input[0] == '^' ? 1 : 0, prefix);
+    }
+  }
+  auto& signature = (*part->mutable_signature_def())[kSignature];
+  for (Values* values : {signature.mutable_inputs(), signature.mutable_outputs()}) {
+    for (auto& [number, value] : *values) value.set_name(prefix + value.name());
+  }
+}
+
+// A session takes no handle that it is fed but those of tensors that it keeps: has it keep the
+// handles that a part returns.
+void KeepHandles(tensorflow::MetaGraphDef* part) {
+  auto& signature = (*part->mutable_signature_def())[kSignature];
+  for (auto& [number, value] : *signature.mutable_outputs()) {
+    if (value.dtype() != tensorflow::DT_RESOURCE) continue;
+    NodeDef* const keep = part->mutable_graph_def()->add_node();
+    keep->set_op("GetSessionHandleV2");
+    keep->set_name(absl::StrCat("composite_kept_", number));
+    keep->add_input(value.name());
+    (*keep->mutable_attr())["T"].set_type(tensorflow::DT_RESOURCE);
+    value.set_name(absl::StrCat(keep->name(), ":0"));
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HybridPart>> HybridPart::Make(absl::string_view content) {
+absl::StatusOr<HybridSession> NewHybridSession() {
+  tensorflow::SessionOptions options;
+  (*options.config.mutable_device_count())["GPU"] = 0;
+  options.config.set_allow_soft_placement(true);
+  options.config.mutable_experimental()->set_disable_optimize_for_static_graph(true);  // extended
+  tensorflow::Session* made = nullptr;
+  TF_RETURN_IF_ERROR(tensorflow::NewSession(options, &made));
+  return HybridSession(made, [](tensorflow::Session* session) {
+    session->Close().IgnoreError();
+    delete session;
+  });
+}
+
+absl::StatusOr<std::unique_ptr<HybridPart>> HybridPart::Make(absl::string_view content,
+                                                             absl::string_view name,
+                                                             Handles handles,
+                                                             HybridSession session) {
   tensorflow::MetaGraphDef parsed;
   const auto no_graph = absl::InvalidArgumentError("a part of the module is no graph");
   if (!parsed.ParseFromArray(content.data(), static_cast<int>(content.size()))) return no_graph;
-  const auto& signature = (*parsed.mutable_signature_def())[kSignature];
   GraphDef& graph = *parsed.mutable_graph_def();
   TF_RETURN_IF_ERROR(CheckOps(graph));
+  TF_ASSIGN_OR_RETURN(std::unique_ptr<AssetFolder> files, AssetFolder::Write(&graph));
+  if (handles == Handles::kKept) KeepHandles(&parsed);
+  PrefixNames(absl::StrCat(name, "/"), &parsed);
+  const auto& signature = (*parsed.mutable_signature_def())[kSignature];
 
   tensorflow::CallableOptions call;
   for (int i = 0; i < static_cast<int>(signature.inputs_size()); ++i) {
@@ -92,23 +141,16 @@ absl::StatusOr<std::unique_ptr<HybridPart>> HybridPart::Make(absl::string_view c
     if (op == nullptr || op->is_stateful()) call.add_target(node.name());
   }
   StateShapes(signature.inputs(), &graph);
+  call.mutable_run_options()->set_inter_op_thread_pool(-1);  // on the thread of its caller
 
-  tensorflow::SessionOptions options;
-  (*options.config.mutable_device_count())["GPU"] = 0;
-  options.config.set_allow_soft_placement(true);
-  tensorflow::Session* made = nullptr;
-  TF_RETURN_IF_ERROR(tensorflow::NewSession(options, &made));
-  std::unique_ptr<tensorflow::Session> session(made);
-  TF_RETURN_IF_ERROR(session->Create(std::move(graph)));
+  TF_RETURN_IF_ERROR(session->Extend(std::move(graph)));
   tensorflow::Session::CallableHandle function;
   TF_RETURN_IF_ERROR(session->MakeCallable(call, &function));
-  return std::unique_ptr<HybridPart>(new HybridPart(std::move(session), function));
+  return std::unique_ptr<HybridPart>(
+      new HybridPart(std::move(session), function, std::move(files)));
 }
 
-HybridPart::~HybridPart() {
-  session_->ReleaseCallable(function_).IgnoreError();
-  session_->Close().IgnoreError();
-}
+HybridPart::~HybridPart() { session_->ReleaseCallable(function_).IgnoreError(); }
 
 absl::StatusOr<std::vector<Tensor>> HybridPart::Run(const std::vector<Tensor>& inputs) const {
   std::vector<Tensor> outputs;

@@ -23,6 +23,18 @@ inline Object Raise(PyObject* kind, const char* message) {
   return Object();
 }
 
+// Leaves the GIL to others, as long as this object lives.
+class WithoutGil {
+ public:
+  WithoutGil() : thread_(PyEval_SaveThread()) {}
+  ~WithoutGil() { InPython(PyEval_RestoreThread, thread_); }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  void* const thread_;
+};
+
 // Nothing where Python has raised, for an object that is null too.
 inline Object ListOf(std::vector<Object> objects) {
   Object list(PyList_New(static_cast<Py_ssize_t>(objects.size())));

@@ -4,25 +4,11 @@
 #include <utility>
 
 #include "composite/runtime/python/eager_tensors.h"
+#include "composite/runtime/python/functions.h"
 #include "tsl/platform/denormal.h"
 #include "tsl/platform/setround.h"
 
 namespace composite {
-namespace {
-
-class WithoutGil {
- public:
-  WithoutGil() : thread_(PyEval_SaveThread()) {}
-  ~WithoutGil() { InPython(PyEval_RestoreThread, thread_); }
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-
- private:
-  void* const thread_;
-};
-
-}  // namespace
-
 std::shared_ptr<const Prepared> Prepared::Make(PyObject* made) {
   PyObject* const address = PyTuple_GetItem(made, 0);
   PyObject* const keep = PyTuple_GetItem(made, 1);

@@ -36,7 +36,7 @@ using Copies = absl::InlinedVector<Tensor, 1>;
 
 absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::Function function,
                  Tensors* tensors) {
-  KernelHost host(context);
+  KernelHost host(context->device());
   tvm_abi::Error error;
   if (tvm_abi::Call(function, host.host(record.barriers), tensors->data(),
                     static_cast<int>(tensors->size()), &error)) {

@@ -1,4 +1,4 @@
-// What TensorFlow gives a kernel to run on, for one call: the threads of its device, its memory.
+// What a device of TensorFlow gives a kernel to run on, for one call: its threads, its memory.
 #ifndef COMPOSITE_RUNTIME_RUN_KERNEL_HOST_H_
 #define COMPOSITE_RUNTIME_RUN_KERNEL_HOST_H_
 
@@ -10,7 +10,6 @@
 #include "composite/runtime/launch/tvm_abi.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/device_base.h"
-#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 
 namespace composite {
@@ -18,8 +17,8 @@ namespace composite {
 // Lives as long as the call, which is as long as a launch needs it.
 class KernelHost {
  public:
-  explicit KernelHost(tensorflow::OpKernelContext* context)
-      : pool_(context->device()->tensorflow_cpu_worker_threads()), workspace_(context) {}
+  explicit KernelHost(tensorflow::DeviceBase* device)
+      : pool_(device->tensorflow_cpu_worker_threads()), workspace_(device) {}
   KernelHost(const KernelHost&) = delete;
   KernelHost& operator=(const KernelHost&) = delete;
 
@@ -42,7 +41,7 @@ class KernelHost {
 
   class DeviceWorkspace : public tvm_abi::Workspace {
    public:
-    explicit DeviceWorkspace(tensorflow::OpKernelContext* context) : context_(context) {}
+    explicit DeviceWorkspace(tensorflow::DeviceBase* device) : device_(device) {}
     void* Allocate(size_t bytes) override {
       return allocator()->AllocateRaw(tvm_abi::kAlignment, bytes);
     }
@@ -50,9 +49,9 @@ class KernelHost {
 
    private:
     tensorflow::Allocator* allocator() {
-      return context_->device()->GetAllocator(tensorflow::AllocatorAttributes());
+      return device_->GetAllocator(tensorflow::AllocatorAttributes());
     }
-    tensorflow::OpKernelContext* const context_;
+    tensorflow::DeviceBase* const device_;
   };
 
   IntraOpPool pool_;

@@ -23,6 +23,7 @@ COMMANDS = (
         "bisect",
         "build",
         "check",
+        "config",
         "explain",
         "export",
         "lint",

@@ -34,12 +34,12 @@ def graph(factor: float, function: str = "scaled") -> MetaGraphDef:
     return found
 
 
-def run(digest: str, content: bytes, *inputs: Any) -> list[Any]:
+def run(digest: str, content: bytes, *inputs: Any, function: str = runtime.CALL) -> list[Any]:
     import tvm
 
     runtime.register()
     bytes_ = to_tvm(tf.constant(np.frombuffer(content, np.uint8)))
-    call = tvm.get_global_func(runtime.CALL)
+    call = tvm.get_global_func(function)
     return [to_tensorflow(y) for y in call(digest, bytes_, *map(to_tvm, inputs))]
 
 
@@ -57,3 +57,19 @@ def test_ops_that_nobody_has_defined_are_named() -> None:
         run("unknown", unknown.SerializeToString(), tf.constant([1.0]))
     with pytest.raises(ValueError, match="no graph of TensorFlow"):
         run("damaged", b"damaged", tf.constant([1.0]))
+
+
+def test_what_is_called_once_is_called_once_for_each_graph() -> None:
+    with tf.Graph().as_default() as made:
+        y = tf.random.uniform([4])
+    drawn = MetaGraphDef(graph_def=made.as_graph_def())
+    signature = drawn.signature_def[runtime.SIGNATURE]
+    signature.outputs["0"].name, signature.outputs["0"].dtype = y.name, 1
+
+    def once(digest: str) -> list[float]:
+        (found,) = run(digest, drawn.SerializeToString(), function=runtime.CALL_ONCE)
+        return list(found.numpy())
+
+    first, second = once("first"), once("second")
+    assert first != second
+    assert once("first") == first

@@ -243,3 +243,12 @@ def test_a_call_that_is_recorded_as_another():
 
 def _raise():
     raise RuntimeError("for a test")
+
+
+def test_the_graphs_of_functions_that_a_graph_knows() -> None:
+    inner = tf.function(tf.tanh, input_signature=[tf.TensorSpec([None, 3])])
+    outer = tf.function(lambda x: inner(x) + 1.0).get_concrete_function(tf.TensorSpec([2, 3]))
+    (called,) = (op for op in outer.graph.get_operations() if op.type == "PartitionedCall")
+    graph = call.graphs_of(outer.graph)[called.node_def.attr["f"].func.name]
+    (tanh,) = (op for op in graph.get_operations() if op.type == "Tanh")
+    assert tanh.outputs[0].shape.as_list() == [None, 3]

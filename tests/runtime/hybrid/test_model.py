@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -89,6 +91,25 @@ def test_ops_that_the_program_has_not_are_named(program: Path, tmp_path: Path) -
     hybrid.compile(dense, specs, deny=["FusedFullyConnected"]).save(tmp_path / "dense.so")
     done = run(program, tmp_path / "dense.so", given="1 2 3\n")
     assert done.stderr.startswith("classify: the module runs FusedFullyConnected in TensorFlow, ")
+
+
+@pytest.mark.slow
+def test_several_threads_call_one_model(module: Path, tmp_path: Path) -> None:
+    program = tmp_path / "many_calls"
+    flags = subprocess.run(
+        [sys.executable, "-m", "composite", "config", "--hybrid", "--cflags", "--libs"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    source = Path(__file__).with_name("many_calls.cc")
+    built = ["c++", "-std=c++17", "-O1", str(source), *shlex.split(flags), "-o", str(program)]
+    subprocess.run(built, check=True)
+    alone = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+    done = subprocess.run(
+        [program, module, "8", "500"], env=alone, capture_output=True, text=True, check=True
+    )
+    differ, grown = map(int, done.stdout.split())
+    assert differ == 0
+    assert grown < 4096  # KiB, in 4,000 calls
 
 
 class Api:

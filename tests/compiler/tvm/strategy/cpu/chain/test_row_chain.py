@@ -151,6 +151,22 @@ def test_blocks_may_have_any_size(compiler: Any, size: int) -> None:
 
 
 @pytest.mark.usefixtures("pays")
+def test_rows_that_are_gathered_may_be_stored_for_others(compiler: Any) -> None:
+    def looked_up(ids: Any, table: Any, w: Any) -> Any:
+        rows = tf.gather(table, ids)
+        return tf.tanh(tf.matmul(rows, w)), rows
+
+    ids = np.random.default_rng(0).integers(0, 50, (6, 64))
+    arrays = [ids, *drawn([(50, 16), (16, 24)])]
+    loaded = compiler.compile(looked_up, arrays, None, target=TWO_CORES)
+    assert "chain" in loaded.kernel.strategy
+    exact = looked_up(*map(tf.constant, arrays))
+    results = loaded(arrays, [y.shape for y in exact], [np.float32] * 2)
+    for result, want in zip(results, exact, strict=True):
+        np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("pays")
 def test_what_reads_other_rows_ends_a_chain(compiler: Any) -> None:
     def gram(x: Any, w: Any) -> Any:
         y = tf.nn.softmax(tf.matmul(x, w))
