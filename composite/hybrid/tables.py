@@ -18,7 +18,8 @@ from composite.binding.records import NodeDef, attr_value, record
 _STATIC, _MUTABLE = "AnonymousHashTable", "AnonymousMutableHashTable"
 _OF_TENSORS, _DENSE = "AnonymousMutableHashTableOfTensors", "AnonymousMutableDenseHashTable"
 
-_Key = tuple[Any, ...]
+_Key = Any  # a number or a text, or a tuple of them
+_MOST = 1 << 10  # texts of a constant
 
 
 class Contents(NamedTuple):
@@ -48,7 +49,7 @@ def contents(handle: Any, key_dtype: tf.DType, value_dtype: tf.DType) -> Content
     keys, values = exported.keys.numpy(), exported.values.numpy()
     if len(keys) > int(sized):  # a dense table, which exports its free places, too
         keys, values = _as_looked_up(handle, keys, values)
-    rows = dict(zip(map(_row, keys), range(len(keys)), strict=True))
+    rows = dict(zip(_rows(keys), range(len(keys)), strict=True))
     reserved = []
     while len(rows) > int(sized):
         row = _first_refused(handle, list(rows), keys, values)
@@ -79,7 +80,7 @@ def nodes(name: str, held: Contents) -> list[NodeDef]:
 
     Each call makes another table, which lives as long as its handle.
     """
-    keys, values = _constant(f"{name}/keys", held.keys), _constant(f"{name}/values", held.values)
+    keys, values = _array(f"{name}/keys", held.keys), _array(f"{name}/values", held.values)
     dtypes = [_dtype(held.keys), _dtype(held.values)]
     made, inputs = _made(f"{name}/table", held)
     for attr, dtype in zip(("key_dtype", "value_dtype"), dtypes, strict=True):
@@ -89,10 +90,10 @@ def nodes(name: str, held: Contents) -> list[NodeDef]:
     else:
         filled = record("LookupTableInsertV2", f"{name}/filled", Tin=dtypes[0], Tout=dtypes[1])
     table = f"{made.name}:table_handle:0"
-    filled.input.extend([table, f"{keys.name}:output:0", f"{values.name}:output:0"])
+    filled.input.extend([table, f"{keys[-1].name}:output:0", f"{values[-1].name}:output:0"])
     handle = record("Identity", name, T=tf.resource)
     handle.input.extend([table, f"^{filled.name}"])
-    return [*inputs, keys, values, made, filled, handle]
+    return [*inputs, *keys, *values, made, filled, handle]
 
 
 def _made(name: str, held: Contents) -> tuple[Any, list[NodeDef]]:
@@ -110,9 +111,28 @@ def _made(name: str, held: Contents) -> tuple[Any, list[NodeDef]]:
     return record(_STATIC if len(held.keys) else _MUTABLE, name), []  # no static one is empty
 
 
+def _array(name: str, array: Any) -> list[NodeDef]:
+    """Nodes of which the last is an array: of many texts, the parts of one.
+
+    TensorFlow takes long to optimize a graph that has a constant of many.
+    """
+    if array.dtype != object or array.size < _MOST:
+        return [_constant(name, array)]
+    sizes = np.array([len(text) for text in array.flat], np.int64).reshape(array.shape)
+    starts = (np.cumsum(sizes) - sizes.ravel()).reshape(array.shape)
+    inputs = [
+        _constant(f"{name}/joined", np.array(b"".join(array.flat), object)),
+        _constant(f"{name}/starts", starts),
+        _constant(f"{name}/sizes", sizes),
+    ]
+    parts = record("Substr", name, T=tf.int64, unit="BYTE")
+    parts.input.extend(f"{x.name}:output:0" for x in inputs)
+    return [*inputs, parts]
+
+
 def _two_reserved(held: Contents) -> list[Any]:
     """The reserved keys, or the one and another that the table does not have."""
-    taken = {*map(_row, held.keys), *map(_row, held.reserved)}
+    taken = {*_rows(held.keys), *_rows(np.array(held.reserved, held.keys.dtype))}
     numbers = range(len(taken) + 1)
     if held.keys.dtype == object:
         others: Sequence[Any] = [b"composite_no_key_%d" % k for k in numbers]
@@ -120,7 +140,7 @@ def _two_reserved(held: Contents) -> list[Any]:
         others = [np.iinfo(held.keys.dtype).min + k for k in numbers]
     shape = held.keys.shape[1:]
     spare = (np.full(shape, other, held.keys.dtype) for other in others)
-    free = next(one for one in spare if _row(one) not in taken)
+    free = next(one for one in spare if _rows(one[None])[0] not in taken)
     return [*held.reserved, free][:2]
 
 
@@ -143,8 +163,8 @@ def _first_refused(handle: Any, rows: Sequence[_Key], keys: Any, values: Any) ->
     return rows[low]
 
 
-def _row(key: Any) -> _Key:
-    return tuple(np.ravel(key).tolist())
+def _rows(keys: Any) -> list[_Key]:
+    return list(keys.tolist() if keys.ndim == 1 else map(tuple, keys.tolist()))
 
 
 def _dtype(array: Any) -> tf.DType:

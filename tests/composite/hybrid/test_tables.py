@@ -113,6 +113,21 @@ def test_keys_may_be_vectors(width: int) -> None:
     assert_looks_up(integers, tf.constant([[6] * width, [1] * width], tf.int64))
 
 
+@pytest.mark.parametrize("width", [0, 2])
+def test_many_words(width: int) -> None:
+    words = [f"{k}\N{SNOWMAN}" * (k % 4) + str(k) for k in range(3000)]
+    if not width:
+        assert_looks_up(static(words, tf.range(3000), -1), [words[k] for k in (0, 2999, 17)])
+        assert_looks_up(static(tf.range(3000), words, "?"), [0, 2999, -5])
+        return
+    table = tf.lookup.experimental.DenseHashTable(
+        tf.string, tf.int64, -1, empty_key=["", ""], deleted_key=["", "-"]
+    )
+    keys = tf.constant([[word, word[::-1]] for word in words])
+    table.insert(keys, tf.range(3000, dtype=tf.int64))
+    assert_looks_up(table, tf.concat([keys[:3], keys[-2:], keys[:2, ::-1]], 0))
+
+
 def test_contents_are_in_the_order_of_their_keys() -> None:
     table = static(["c", "a", "b"], [1, 2, 3], 0)
     keys, values, reserved = tables.contents(table.resource_handle, tf.string, tf.int32)
