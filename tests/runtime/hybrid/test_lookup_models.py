@@ -37,7 +37,6 @@ class Case(NamedTuple):
         calls: the strings of some calls.
         columns: 1 if they are rows of one string, 0 if they are in one dim.
         source: a folder that the module must not need.
-        deny: what TensorFlow runs in any case.
     """
 
     given: Any
@@ -45,7 +44,6 @@ class Case(NamedTuple):
     calls: Texts
     columns: int
     source: Path | None = None
-    deny: tuple[str, ...] = ()
 
     def tensor(self, texts: list[str]) -> Any:
         return tf.constant(texts if self.columns == 0 else [[text] for text in texts])
@@ -94,7 +92,7 @@ def keras(lookup: Any, calls: Texts) -> Case:
     h = layers.GlobalAveragePooling1D()(h)
     h = layers.LayerNormalization()(layers.Dense(32, "gelu")(h))
     model = tf.keras.Model(words, layers.Dense(4, "softmax")(h))
-    return Case(model, model, calls, 1, deny=("GatherV2",))
+    return Case(model, model, calls, 1)
 
 
 def string_lookup(folder: Path) -> Case:
@@ -147,7 +145,7 @@ def all_compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compiled
 def compiled_form(form: Callable[[Path], Case], folders: pytest.TempPathFactory) -> Compiled:
     case = form(folders.mktemp("source"))
     wanted = [np.asarray(case.called(case.tensor(texts))) for texts in case.calls]
-    module = hybrid.compile(case.given, deny=case.deny)
+    module = hybrid.compile(case.given)
     if case.source is not None:
         shutil.rmtree(case.source)
     module.save(path := folders.mktemp("module") / "model.so")
