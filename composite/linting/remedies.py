@@ -105,12 +105,6 @@ ROWS = (
         "return tf.where(tf.equal(r[:, None], 2), x[:1], x)",
     ),
     Remedy(
-        r"op TensorScatterAdd\b",
-        "add what tf.scatter_nd gives",
-        "return tf.tensor_scatter_nd_add(x, [[2]], x[:1])",
-        "return x + tf.scatter_nd([[2]], x[:1], [n, n])",
-    ),
-    Remedy(
         r"op (UpperBound|LowerBound)\b",
         "for tf.repeat, stack copies along a new axis and reshape; for tf.searchsorted, count with "
         "a comparison and a sum",
