@@ -80,6 +80,7 @@ def train(task, ports, regions):
                 losses += [float(step(batch)) for batch in data]
             composite.wait()
         process.send({
+            "task": task,
             "losses": losses,
             "weights": [weight.tolist() for weight in model.get_weights()],
             **{name: composite.stats()[name] for name in ("kernel_launches", "invalid_graphs")},
@@ -95,7 +96,7 @@ def results(regions):
             for process in select.select(waiting, [], [])[0]:
                 found.append(process.receive())
                 waiting.remove(process)
-        return found
+        return sorted(found, key=lambda result: result["task"])
     except RuntimeError as error:  # somebody took a port meanwhile
         if "gRPC server" not in str(error):
             raise
