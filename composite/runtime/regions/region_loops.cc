@@ -13,6 +13,7 @@
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/regions/region_node.h"
 #include "composite/runtime/variables/update_node.h"
+#include "composite/runtime/variables/uses.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/graph_to_functiondef.h"
@@ -264,12 +265,45 @@ class Reading {
 
 }  // namespace
 
+namespace {
+
+bool WritesInFunctions(const Node& node, VariableUses* uses) {
+  if (!RunsFunctions(node)) return false;
+  const Uses own = uses->Of(node);
+  return own.others == Use::kWrites || absl::c_linear_search(own.inputs, Use::kWrites);
+}
+
+// Whether a node that leads to the loop writes to variables in a function. Once TensorFlow has
+// inlined the function, only what takes the node's results is sure to come after the writes. The
+// reads of variables that a region leaves in the place of a loop do not take them.
+bool FollowsWritesInFunctions(const Node& loop, VariableUses* uses) {
+  absl::flat_hash_set<const Node*> seen = {&loop};
+  std::vector<const Node*> pending = {&loop};
+  while (!pending.empty()) {
+    const Node* at = pending.back();
+    pending.pop_back();
+    for (const Edge* edge : at->in_edges()) {
+      const Node* from = edge->src();
+      if (!from->IsOp() || !seen.insert(from).second) continue;
+      if (WritesInFunctions(*from, uses)) return true;
+      pending.push_back(from);
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 RegionLoops::RegionLoops(const Graph& graph, const FunctionLibraryDefinition& library) {
+  VariableUses uses(library);
   for (const Node* node : graph.op_nodes()) {
     const Runs runs = TraitsOf(node->type_string()).runs;
     if ((runs != Runs::kLoop && runs != Runs::kCall) || IsColocated(*node)) continue;
     Reading reading(*node, library);
     auto loop = runs == Runs::kLoop ? reading.Loop() : reading.Call();
+    if (loop.ok() && !loop->variables.empty() && FollowsWritesInFunctions(*node, &uses)) {
+      loop = NoLoop(*node, "reads variables after a function may have written to them");
+    }
     if (loop.ok()) {
       loops_.emplace(node, *std::move(loop));
     } else {
