@@ -73,9 +73,9 @@ class Worker:
                 while not self._stopping.is_set():
                     wake = _AGAIN_MS if elsewhere else _WAKE_MS
                     reply = native.call("composite_next_request", record(timeout_ms=wake))
-                    messages = [NodeDef.FromString(reply)] if reply else elsewhere
-                    claimed = [one for one in messages if not self._serve(one, kernels)]
-                    elsewhere = elsewhere + claimed if reply else claimed
+                    if reply:
+                        elsewhere.append(NodeDef.FromString(reply))
+                    elsewhere = [one for one in elsewhere if not self._serve(one, kernels)]
         finally:  # without this, whoever waits for a kernel would wait for ever
             native.call("composite_worker", record(running=False))
 

@@ -69,7 +69,7 @@ class Rounder:
         self._random, self._up = _of_pair(seed)
         signs = self._random.choice([-1.0, 1.0], _SIGNS)
         signs *= self._random.random(_SIGNS) < share
-        self._twice = np.concatenate([signs, signs])  # so that a run may begin at each
+        self._twice = np.concatenate([signs, signs])  # each rotation is a slice of it
 
     def __call__(self, array: Array) -> Array:
         """A copy with each floating number moved."""

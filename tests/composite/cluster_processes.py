@@ -8,7 +8,9 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import signal
+import socket
 import sys
 import traceback
 from collections.abc import Callable
@@ -66,3 +68,49 @@ class Process:
         """Ends the process, which may wait for another one that has failed."""
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
+
+
+def of_workers(run: Callable[[int, Process], Any], count: int = 2) -> list[Any]:
+    """What processes send that are the workers of one cluster, in the order of their tasks.
+
+    Each runs `run(task, itself)` with TF_CONFIG set. RuntimeError: one has failed.
+    """
+    for _ in range(4):
+        try:
+            return _of_workers(run, count)
+        except RuntimeError as error:  # somebody took a port meanwhile
+            if "gRPC server" not in str(error):
+                raise
+    return _of_workers(run, count)
+
+
+def _of_workers(run: Callable[[int, Process], Any], count: int) -> list[Any]:
+    workers = [f"localhost:{_free_port()}" for _ in range(count)]
+
+    def serve(task: int) -> Callable[[Process], Any]:
+        def own(process: Process) -> Any:
+            os.environ["TF_CONFIG"] = json.dumps(
+                {"cluster": {"worker": workers}, "task": {"type": "worker", "index": task}}
+            )
+            return run(task, process)
+
+        return own
+
+    tasks = {Process(serve(task)): task for task in range(count)}
+    waiting, found = set(tasks), {}
+    try:
+        while waiting:  # one that has failed is heard first: the others wait for it
+            for process in select.select(waiting, [], [])[0]:
+                found[tasks[process]] = process.receive()
+                waiting.remove(process)
+        return [found[task] for task in range(count)]
+    finally:
+        for process in tasks:
+            process.end()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        port: int = one.getsockname()[1]
+        return port

@@ -238,48 +238,20 @@ os._exit(0)  # TensorFlow's threads of a cluster that has gone
 
 
 MULTI_WORKER = """
-import select, socket
+from tests.composite.cluster_processes import of_workers
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("localhost", 0))
-        return one.getsockname()[1]
+def train(task, process):
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    from tests.composite.cluster_ops import dense
+    with strategy.scope():
+        w = tf.Variable(W)
 
-def train(task, ports):
-    def run(process):
-        workers = [f"localhost:{port}" for port in ports]
-        os.environ["TF_CONFIG"] = json.dumps(
-            {"cluster": {"worker": workers}, "task": {"type": "worker", "index": task}}
-        )
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        from tests.composite.cluster_ops import dense
-        with strategy.scope():
-            w = tf.Variable(W)
+    step = step_of(dense, strategy, w)
+    loss = step(tf.constant(X[2 * task : 2 * task + 2]))
+    process.send([float(loss), w.numpy().tolist()])
 
-        step = step_of(dense, strategy, w)
-        loss = step(tf.constant(X[2 * task : 2 * task + 2]))
-        process.send([float(loss), w.numpy().tolist()])
-    return run
-
-def results():
-    ports = [free_port(), free_port()]
-    processes = [Process(train(task, ports)) for task in (0, 1)]
-    waiting, found = set(processes), []
-    try:
-        while waiting:  # one that has failed is heard first: the other waits for it
-            for process in select.select(waiting, [], [])[0]:
-                found.append(process.receive())
-                waiting.remove(process)
-        return found
-    except RuntimeError as error:  # somebody took a port meanwhile
-        if "gRPC server" not in str(error):
-            raise
-        return None
-    finally:
-        for process in processes:
-            process.end()
-
-found = next(filter(None, (results() for _ in range(5))))
+found = of_workers(train)
+assert len(found) == 2
 wanted = expected()
 for loss, w in found:
     close(loss, wanted[0])

@@ -30,25 +30,16 @@ def compiled(log: str) -> list[str]:
 
 
 WORKERS = """
-import json, os, select, socket, sys
+import json
 import numpy as np
 import tensorflow as tf
-from tests.composite.cluster_processes import Process
+from tests.composite.cluster_processes import of_workers
 
 X = np.random.default_rng(0).standard_normal((16, 6)).astype(np.float32)
 Y = np.random.default_rng(1).standard_normal((16, 4)).astype(np.float32)
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("localhost", 0))
-        return one.getsockname()[1]
-
-def train(task, ports, regions):
-    def run(process):
-        workers = [f"localhost:{port}" for port in ports]
-        os.environ["TF_CONFIG"] = json.dumps(
-            {"cluster": {"worker": workers}, "task": {"type": "worker", "index": task}}
-        )
+def train(regions):
+    def run(task, process):
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
         import composite, keras
         keras.utils.set_random_seed(3)
@@ -80,34 +71,13 @@ def train(task, ports, regions):
                 losses += [float(step(batch)) for batch in data]
             composite.wait()
         process.send({
-            "task": task,
             "losses": losses,
             "weights": [weight.tolist() for weight in model.get_weights()],
             **{name: composite.stats()[name] for name in ("kernel_launches", "invalid_graphs")},
         })
     return run
 
-def results(regions):
-    ports = [free_port(), free_port()]
-    processes = [Process(train(task, ports, regions)) for task in (0, 1)]
-    waiting, found = set(processes), []
-    try:
-        while waiting:  # one that has failed is heard first: the other waits for it
-            for process in select.select(waiting, [], [])[0]:
-                found.append(process.receive())
-                waiting.remove(process)
-        return sorted(found, key=lambda result: result["task"])
-    except RuntimeError as error:  # somebody took a port meanwhile
-        if "gRPC server" not in str(error):
-            raise
-        return None
-    finally:
-        for process in processes:
-            process.end()
-
-print(json.dumps([
-    next(filter(None, (results(regions) for _ in range(5)))) for regions in (False, True)
-]))
+print(json.dumps([of_workers(train(regions)) for regions in (False, True)]))
 """
 
 
