@@ -43,6 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the golden files with what the tests produce now",
     )
+    parser.addoption(
+        "--exact",
+        action="store_true",
+        help="compare the kernels of tests/compiler/tvm over the ring as well (use -n 0)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

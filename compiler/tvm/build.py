@@ -250,6 +250,10 @@ def make_module(
     functions = {name: function.with_attr("tirx.noalias", not in_place)}
     for i, pack_function in enumerate(known.functions):
         functions[f"{name}_pack{i}"] = pack_function().with_attr("tirx.noalias", True)
+    if target.over_ring:
+        from composite.compiler.tvm.algebra.kernel import in_ring
+
+        functions = {symbol: in_ring(f) for symbol, f in functions.items()}
     named = {symbol: f.with_attr("global_symbol", symbol) for symbol, f in functions.items()}
     return Module(named, strategies, known.packed, choices, in_place)
 

@@ -52,6 +52,7 @@ class Target:
         cores: How many threads the schedule is made for.
         lanes: float32 elements in a vector register.
         registers: How many vector registers there are.
+        over_ring: Whether floats stand for elements of a ring, see :mod:`.algebra`; of CPUs alone.
     """
 
     mcpu: str
@@ -59,6 +60,7 @@ class Target:
     cores: int
     lanes: int
     registers: int
+    over_ring: bool = False
 
     @classmethod
     def of(cls, isa: str, cores: int) -> Target:
@@ -91,7 +93,7 @@ class Target:
     @property
     def key(self) -> str:
         """A short text that differs where the generated code does."""
-        return f"{self.isa}-{self.cores}"
+        return f"{self.isa}-{self.cores}{'-ring' * self.over_ring}"
 
     @property
     def has_fma(self) -> bool:

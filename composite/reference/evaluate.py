@@ -25,6 +25,10 @@ _EXP_MINUS_ONE = ("Elu", "Selu")  # TensorFlow rounds e^x, of which 1 is then ta
 _SATURATING = (tf.int8, tf.int16, tf.uint8, tf.uint16)
 
 
+Runner = Callable[[Any], Callable[[Sequence[Any]], list[Any]]]
+"""Of a NodeDef, what makes its results of its inputs."""
+
+
 class Step(NamedTuple):
     """A node that has run.
 
@@ -80,9 +84,13 @@ def evaluate(
 class Evaluator:
     """Runs a body any number of times; what does not depend on its inputs is found once."""
 
-    def __init__(self, source: functions.Body, device: str = "CPU:0") -> None:
+    def __init__(
+        self, source: functions.Body, device: str = "CPU:0", runner: Runner | None = None
+    ) -> None:
+        """`runner`: what runs a node that calls no function; TensorFlow's op by default."""
         self._source = source
         self._device = device
+        self._runner = runner or _eager
         self._library = {f.signature.name: f for f in source.graph_def.library.function}
         self._graphs: dict[str, _Graph] = {}
 
@@ -105,14 +113,14 @@ class Evaluator:
         """A function of the body's library, or with no name the body itself."""
         if name not in self._graphs:
             body = functions.body_of(self._library[name], self._library) if name else self._source
-            self._graphs[name] = _Graph(body, self._library)
+            self._graphs[name] = _Graph(body, self._library, self._runner)
         return self._graphs[name]
 
 
 class _Graph:
     """The nodes of a body in an order in which they can run."""
 
-    def __init__(self, source: functions.Body, library: Container[str]) -> None:
+    def __init__(self, source: functions.Body, library: Container[str], runner: Runner) -> None:
         self.inputs = source.inputs
         self.outputs = [_reference(x) for x in source.outputs]
         self.nodes: list[_Node] = []
@@ -123,14 +131,15 @@ class _Graph:
             if name not in source.inputs:
                 if all(_node(x) in fixed for x in nodes[name].input):
                     fixed.add(name)
-                self.nodes.append(_Node(nodes[name], library, fixed=name in fixed))
+                self.nodes.append(_Node(nodes[name], library, runner, fixed=name in fixed))
 
 
 class _Node:
     """A node, and what is to be known of it each time that it runs."""
 
-    def __init__(self, node: Any, library: Container[str], *, fixed: bool) -> None:
+    def __init__(self, node: Any, library: Container[str], runner: Runner, *, fixed: bool) -> None:
         self.node = node
+        self._runner = runner
         self.fixed = fixed
         self.inputs = [_reference(x) for x in node.input if not x.startswith("^")]
         kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
@@ -143,7 +152,7 @@ class _Node:
     @functools.cached_property
     def run(self) -> Callable[[Sequence[Any]], list[Any]]:
         """Runs the op."""
-        return call.eager_runner(self.node)
+        return self._runner(self.node)
 
 
 class _Evaluation:
@@ -203,8 +212,6 @@ class _Evaluation:
         if factor is not None and own.multiplies:
             inputs = [factor(x) if x.dtype == tf.float32 else x for x in inputs]
         results = own.run(inputs)
-        if own.node.op == "Cast":
-            return [_saturated(inputs[0], results[0])]
         if rounded is None or not own.computes:
             return results
         if own.node.op in _EXP_MINUS_ONE:
@@ -224,6 +231,13 @@ class _Evaluation:
                 break
             state = self.function(body, state)
         return state
+
+
+def _eager(node: Any) -> Callable[[Sequence[Any]], list[Any]]:
+    run = call.eager_runner(node)
+    if node.op != "Cast":
+        return run
+    return lambda inputs: [_saturated(inputs[0], run(inputs)[0])]
 
 
 def _saturated(x: Any, cast: Any) -> Any:

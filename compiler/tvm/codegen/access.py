@@ -157,6 +157,8 @@ class Access:
         if isinstance(value, dims.Poly):
             return tirx.Cast(dtype, index(self._space.size(value)))
         if dtype in ("float32", "float64"):
+            if self._block.named:  # TVM folds numbers, which are none over the ring
+                return numeric.fence(const(float(value), dtype))
             return numeric.literal(float(value), dtype)
         return const(bool(value) if dtype == "bool" else int(value), dtype)
 

@@ -20,6 +20,8 @@ from composite.compiler.tvm.ir.tensor import Expr
 Buffer = Any
 Stmt = Any
 INDEX = "int64"
+NAMED = "composite_named_"
+"""What begins the names of calls that stand for elementary functions: see `Block.named`."""
 LINE_BYTES = 64
 """A line of the cache, which is what a prefetch brings."""
 _STACK_BYTES = 16 * 1024
@@ -114,12 +116,14 @@ class Block:
         fuses: Whether the target has fused multiply-adds; arithmetic that relies on them has
             another form without.
         flushes: Whether bfloat16 is rounded by the target's instruction, which flushes denormals.
+        named: Whether functions of floats are written as calls by name, for :mod:`..algebra`.
         checks: How many statements it has that may end the call with an error.
     """
 
     def __init__(self) -> None:
         self.fuses = False
         self.flushes = False
+        self.named = False
         self.checks = 0
         self._scopes: list[list[Stmt]] = [[]]
         self._holds: bool | None = None  # the condition of the last `when`, if it is known

@@ -13,6 +13,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
 from composite.compiler.tvm.lower.unary import FLOATS
 from composite.compiler.tvm.math import elementary as math
+from composite.compiler.tvm.math.by_name import by_name
 from composite.compiler.tvm.math.numeric import like
 from composite.compiler.tvm.read.node import OpNode
 
@@ -38,8 +39,8 @@ def _lower_batch_norm(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     squares = pointwise("Square", lambda _, d: d * d, (difference,), scale.dtype)
     batch_variance = _over(scale.dtype, _sum(squares), count)
     y = _normalized(node, x, (scale, offset), (batch_mean, batch_variance))
-    unbiased = pointwise("Unbiased", _unbiased, (batch_variance, count), scale.dtype, cost=8)
-    return [y, batch_mean, unbiased, batch_mean, batch_variance, _nothing(scale.dtype)]
+    kept = pointwise("Unbiased", unbiased, (batch_variance, count), scale.dtype, cost=8)
+    return [y, batch_mean, kept, batch_mean, batch_variance, _nothing(scale.dtype)]
 
 
 def _lower_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -124,7 +125,8 @@ def _centered(  # noqa: PLR0913, PLR0917 - one for each operand
     return (dy - mean_gradient - (x - mean) * along) * factor
 
 
-def _unbiased(_: Block, variance: Expr, count: Expr) -> Expr:
+@by_name
+def unbiased(_: Block, variance: Expr, count: Expr) -> Expr:
     """Return the unbiased estimate of the variance."""
     from tvm import tirx
 

@@ -18,13 +18,14 @@ from composite.compiler.tvm.ir.tensor import Expr
 LANES = 16
 """Pairs, or float32 elements, that an instruction takes."""
 
-_DOT = "composite_dot_bfloat16"
+DOT = "composite_dot_bfloat16"
+"""The function that :func:`dot` calls."""
 _ROUND = "composite_round_bfloat16"
 _LLVM = f"""
 declare <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>, <32 x bfloat>, <32 x bfloat>)
 declare <16 x bfloat> @llvm.x86.avx512bf16.cvtneps2bf16.512(<16 x float>)
 
-define linkonce_odr hidden <16 x float> @{_DOT}(
+define linkonce_odr hidden <16 x float> @{DOT}(
     <16 x float> %sums, <16 x float> %a, <16 x float> %b)
     alwaysinline nounwind memory(none) {{
   %x = bitcast <16 x float> %a to <32 x bfloat>
@@ -46,7 +47,7 @@ define linkonce_odr hidden <16 x i16> @{_ROUND}(<16 x float> %x)
 def dot(block: Block, sums: Expr, a: Expr, b: Expr) -> Expr:
     """Return sums to which both products of each two pairs are added, one after the other."""
     block.import_llvm(_LLVM)
-    return tirx.call_pure_extern(f"float32x{LANES}", _DOT, sums, a, b)
+    return tirx.call_pure_extern(f"float32x{LANES}", DOT, sums, a, b)
 
 
 def rounded(block: Block, value: Expr) -> Expr:

@@ -35,6 +35,8 @@ def _scale(block: Block, divisor: Expr) -> Expr:
     Below 1 it becomes 1/2 to 1, else 1 to 2. So no dividend overflows that is scaled up, and none
     underflows that is scaled down, unless the quotient does.
     """
+    if block.named:
+        return like(1.0, divisor)
     mantissa, mask = _EXPONENTS[element(divisor)]
     integer = _integers(divisor)
     vector = with_lanes(integer, divisor)
@@ -52,6 +54,8 @@ def _scaled(_: Block, divisor: Expr, scale: Expr) -> Expr:
 def _high(block: Block, scaled: Expr) -> Expr:
     """Return the reciprocal, rounded towards zero."""
     nearest = block.let(like(1.0, scaled) / scaled)
+    if block.named:
+        return nearest
     integer = _integers(scaled)
     smaller = bits(nearest, integer) - const(1, with_lanes(integer, scaled))
     too_large = multiply_add(block, nearest, scaled, like(-1.0, scaled)) > like(0.0, scaled)
@@ -63,6 +67,8 @@ def _low(block: Block, scaled: Expr, high: Expr) -> Expr:
 
     Of its sign, as infinite dividends would make NaN of two parts of different signs, or of zero.
     """
+    if block.named:
+        return like(0.0, scaled)
     minus = multiply_add(block, high, scaled, like(-1.0, scaled))
     rest = block.let((like(0.0, scaled) - minus) * high)
     return block.let(choose(minus < like(0.0, scaled), rest, high * like(2.0**-60, high)))

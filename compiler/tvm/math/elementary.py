@@ -39,6 +39,7 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math.by_name import by_name
 from composite.compiler.tvm.math.exponential import (
     clamp,
     exp,
@@ -118,6 +119,7 @@ def _log_finite(block: Block, x: Expr, correction: Expr | None = None) -> Expr:
     return block.let(k * like(f.ln2_high, x) - ((half - (s * (half + r) + low)) - z))
 
 
+@by_name
 def log(block: Block, x: Expr) -> Expr:
     """Return the natural logarithm, within 1 ulp (1.5 in float64)."""
     y = _log_finite(block, x)
@@ -126,6 +128,7 @@ def log(block: Block, x: Expr) -> Expr:
     return block.let(choose(x >= like(0.0, x), y, like(float("nan"), x)))
 
 
+@by_name
 def log1p(block: Block, x: Expr) -> Expr:
     """Return log(1 + x) without cancellation, within 2 ulp."""
     one = like(1.0, x)
@@ -158,6 +161,7 @@ def _tanh_float32(block: Block, x: Expr) -> Expr:
     return clamp(block, block.let(y), -1.0, 1.0)
 
 
+@by_name
 def tanh(block: Block, x: Expr) -> Expr:
     """Return the hyperbolic tangent within 4.5 ulp, in float64 as expm1(2x) / (expm1(2x) + 2)."""
     if element(x) == "float32":
@@ -168,6 +172,7 @@ def tanh(block: Block, x: Expr) -> Expr:
     return block.let(choose(absolute(block, x) < like(1e-9, x), x, y))
 
 
+@by_name
 def sigmoid(block: Block, x: Expr) -> Expr:
     """Return 1 / (1 + e^-x), within 2.5 ulp also where it is tiny."""
     e = exp_of_minus_size(block, x)
@@ -175,6 +180,7 @@ def sigmoid(block: Block, x: Expr) -> Expr:
     return block.let(choose(is_negative(x), e, one) / (one + e))
 
 
+@by_name
 def softplus(block: Block, x: Expr) -> Expr:
     """Return softplus, log(1 + e^x) = max(x, 0) + log1p(e^-|x|), within 2.5 ulp (3 in float64)."""
     zero = like(0.0, x)
@@ -182,6 +188,7 @@ def softplus(block: Block, x: Expr) -> Expr:
     return block.let(choose(x < zero, zero, x) + tail)
 
 
+@by_name
 def tanh_of_softplus(block: Block, x: Expr) -> Expr:
     """Return tanh(softplus(x)) = (n^2 + 2n) / (n^2 + 2n + 2) for n = e^x, within 3.5 ulp.
 
@@ -202,6 +209,7 @@ _ERF = (
 )  # fmt: skip
 
 
+@by_name
 def erf(block: Block, x: Expr) -> Expr:
     """Return the error function, x P(x^2) / Q(x^2) up to 4, within 6 ulp; float64 goes to libm."""
     if element(x) == "float64":
@@ -224,6 +232,7 @@ _ERFC_ZERO = 9.38
 """From here on the power of two in e^(-x^2) is zero, and erfc less than 1.7e-38 / 2."""
 
 
+@by_name
 def erfc(block: Block, x: Expr) -> Expr:
     """Return 1 - erf(x), also where that is tiny, within 6 ulp; float64 goes to libm.
 
@@ -237,6 +246,7 @@ def erfc(block: Block, x: Expr) -> Expr:
     return block.let(choose(is_negative(x), like(2.0, x) - y, y))
 
 
+@by_name
 def exp_of_minus_square(block: Block, x: Expr) -> Expr:
     """Return e^(-x^2), in float32 as :func:`erfc` takes it, within 5.5 ulp."""
     if element(x) == "float64":
@@ -263,11 +273,13 @@ def _exp_of_minus_square(block: Block, size: Expr) -> Expr:
     return block.let(fraction * power)
 
 
+@by_name
 def rsqrt(block: Block, x: Expr) -> Expr:
     """Return 1 / sqrt(x), within 1.5 ulp: two exact operations, and no approximation to refine."""
     return block.let(like(1.0, x) / tirx.sqrt(x))
 
 
+@by_name
 def power(block: Block, x: Expr, y: Expr) -> Expr:
     """Return x^y with C's special cases; float32 through float64, float64 through libm."""
     if element(x) == "float64":

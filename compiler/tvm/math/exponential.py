@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.block import Block, const
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math.by_name import by_name
 from composite.compiler.tvm.math.numeric import (
     absolute,
     bits,
@@ -218,6 +219,7 @@ def _from_zero_exponent(block: Block, x: Expr) -> Expr:
     return block.let(choose(x < like(-88.0, x), like(-88.0, x), x))
 
 
+@by_name
 def exp_of_difference(block: Block, x: Expr) -> Expr:
     """Return e^x of differences x <= 0: in float32 within 1.5 ulp and |x| / 2^28 of itself.
 
@@ -240,6 +242,7 @@ def exp_of_minus_size(block: Block, x: Expr) -> Expr:
     return block.let(fraction * power)
 
 
+@by_name
 def exp(block: Block, x: Expr) -> Expr:
     """Return e^x, within 1.5 ulp; in float64 the power is applied in halves, for subnormals."""
     if element(x) == "float32":
@@ -251,6 +254,7 @@ def exp(block: Block, x: Expr) -> Expr:
     return block.let((p * first + first) * _power_of_two(block, block.let(n - half)))
 
 
+@by_name
 def expm1(block: Block, x: Expr) -> Expr:
     """Return e^x - 1 without cancellation, within 2 ulp."""
     f = format_of(x)

@@ -14,6 +14,7 @@ from composite.compiler.tvm.codegen.block import Block, const, dtype_of, lanes_o
 from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS, STORED_INTEGERS
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math import bfloat16
+from composite.compiler.tvm.math.by_name import by_name
 
 STORAGE = {"bfloat16": "uint16", "bool": "uint8"}
 """How a dtype lies in memory where TVM's own type would go through a legalizing pass."""
@@ -130,6 +131,8 @@ def to_storage(block: Block, value: Expr, dtype: str) -> Expr:
     if known is not None:
         return known
     if dtype == "bfloat16":
+        if block.named:
+            return convert(bits(value, "uint32"), "uint16")
         if block.flushes and lanes_of(value) % bfloat16.LANES == 0:
             return bfloat16.rounded(block, value)
         return _to_bfloat16(block, value)
@@ -173,6 +176,8 @@ def cast(block: Block, x: Expr, source: str, target: str) -> Expr:
         return differ(x, like(0, x))
     if target in ("float16", "bfloat16"):
         return round_to(block, convert(x, "float32"), target)
+    if "float" in source and block.named:
+        return convert(x, target)
     if "float" in source and target in _NARROW_INTEGERS:
         return convert(block.let(convert(_inside(block, x, target), "int32")), target)
     if "float" in source and target in ("int32", "int64"):
@@ -254,6 +259,7 @@ def _mul_int64(block: Block, a: Expr, b: Expr) -> Expr:
     return bits((high << thirty_two) | (low & mask), "int64")
 
 
+@by_name
 def neg(block: Block, x: Expr) -> Expr:
     """Return -x; the sign bit of a float is flipped, the smallest integer wraps to itself."""
     if element(x).startswith("int"):
@@ -265,6 +271,7 @@ def neg(block: Block, x: Expr) -> Expr:
     )
 
 
+@by_name
 def absolute(block: Block, x: Expr) -> Expr:
     """Return abs(x); the smallest integer stays itself."""
     if element(x).startswith("int"):

@@ -13,6 +13,7 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, index, lanes_of
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math.by_name import by_name
 from composite.compiler.tvm.math.numeric import (
     absolute,
     bits,
@@ -89,6 +90,7 @@ def _or_libm(block: Block, name: str, x: Expr, value: Expr) -> Expr:
     return block.let(tirx.BufferLoad(result, [index(0)]))
 
 
+@by_name
 def sine_after(block: Block, x: Expr, turns: Expr) -> Expr:
     """Return the sine of x plus so many quarters of a turn, int32; float32, at most 71476."""
     quarter, r = _reduced(block, x)
@@ -98,6 +100,7 @@ def sine_after(block: Block, x: Expr, turns: Expr) -> Expr:
     return choose(_has_bit(quarter, 2), neg(block, value), value)
 
 
+@by_name
 def sin(block: Block, x: Expr) -> Expr:
     """Return the sine."""
     if element(x) != "float32":
@@ -107,6 +110,7 @@ def sin(block: Block, x: Expr) -> Expr:
     return _or_libm(block, "sin", x, value)
 
 
+@by_name
 def cos(block: Block, x: Expr) -> Expr:
     """Return the cosine."""
     if element(x) != "float32":
@@ -114,6 +118,7 @@ def cos(block: Block, x: Expr) -> Expr:
     return _or_libm(block, "cos", x, sine_after(block, x, const(1, with_lanes("int32", x))))
 
 
+@by_name
 def tan(block: Block, x: Expr) -> Expr:
     """Return the tangent: sine over cosine, or minus the inverse in odd quarters."""
     if element(x) != "float32":
@@ -146,6 +151,7 @@ def _with_sign_of(block: Block, x: Expr, size: Expr) -> Expr:
     return bits(block.let(bits(size, "int32") | sign), "float32")
 
 
+@by_name
 def atan(block: Block, x: Expr) -> Expr:
     """Return the arc tangent."""
     if element(x) != "float32":
@@ -156,6 +162,7 @@ def atan(block: Block, x: Expr) -> Expr:
     return _with_sign_of(block, x, choose(steep, _from(block, angle, 1), angle))
 
 
+@by_name
 def atan2(block: Block, y: Expr, x: Expr) -> Expr:
     """Return the angle of the point (x, y), in the half turn of the sign of y."""
     if element(x) != "float32":

@@ -169,6 +169,7 @@ class Context:
     def __post_init__(self) -> None:
         """Tell the block what it is written for."""
         self.block.fuses = self.target.has_fma
+        self.block.named = self.target.over_ring
 
     def lanes(self, dtype: str) -> int:
         """Return how many elements of a compute dtype fill a vector register."""

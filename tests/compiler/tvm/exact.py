@@ -1,0 +1,113 @@
+"""Kernels and their bodies over the ring in which both are equal bit for bit (docs/proofs.md)."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from composite.compiler import tvm as backend
+from composite.ops import functions
+from composite.reference import over_ring
+from composite.reference.evaluate import Evaluator
+from tests.compiler.tvm.host import Loaded
+
+_NUMBER = itertools.count()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A kernel: the arguments of `backend.write`."""
+
+    library: Any
+    shapes: Sequence[Sequence[int | str]]
+    target: backend.Target | None = None
+    sizes: Sequence[int] = ()
+    constants: Sequence[int] = ()
+    choices: backend.Chosen = field(default_factory=dict)
+
+    def written(self) -> backend.Written:
+        """The loops over the ring."""
+        return backend.write(
+            self.library,
+            self.shapes,
+            target=replace(self.target or backend.Target.host(), over_ring=True),
+            sizes=self.sizes,
+            constants=self.constants,
+            choices=self.choices,
+        )
+
+    def load(self, folder: Path, tasks: int) -> Loaded:
+        """The kernel over the ring."""
+        name = f"exact_{next(_NUMBER)}"
+        kernel = self.written().generate(name)
+        backend.link(kernel, folder / f"{name}.so", runtime=None)
+        return Loaded(kernel, folder / f"{name}.so", tasks)
+
+
+def differences(asked: Asked, arrays: Sequence[np.ndarray], folder: Path, tasks: int) -> list[str]:
+    """Where a kernel is not its body, for these integers and drawn floats of the same shapes."""
+    random = np.random.default_rng(0)
+    drawn = [_drawn(a, random) for a in arrays]
+    evaluator = Evaluator(functions.body(asked.library), runner=over_ring.runner)
+    wanted = [np.asarray(y.numpy(), y.dtype.as_numpy_dtype) for y in evaluator.run(drawn)]
+    loaded = asked.load(folder, tasks)
+    given = [np.zeros(a, a.dtype) if i in asked.sizes else a for i, a in enumerate(drawn)]
+    results = loaded(given, [y.shape for y in wanted], [y.dtype for y in wanted])
+    found = []
+    for number, pair in enumerate(zip(results, wanted, strict=True)):
+        got, want = map(_words, pair)
+        if places := np.flatnonzero(got != want).tolist():
+            found.append(
+                f"result {number}: {len(places)} of {want.size} elements differ, first that at "
+                f"{places[0]}: {got[places[0]]:#x}, its body {want[places[0]]:#x}; "
+                f"{loaded.kernel.strategy}"
+            )
+    return found
+
+
+@dataclass
+class Counts:
+    """How many kernels were equal to their bodies, and what those were not compared for."""
+
+    equal: int = 0
+    uncovered: collections.Counter[str] = field(default_factory=collections.Counter)
+
+    def compare(
+        self, asked: Asked, arrays: Sequence[np.ndarray], folder: Path, tasks: int
+    ) -> list[str]:
+        """As `differences`; none for a kernel that is not covered."""
+        try:
+            found = differences(asked, arrays, folder, tasks)
+        except backend.NotCovered as error:
+            self.uncovered[str(error)] += 1
+            return []
+        self.equal += not found
+        return found
+
+    def __str__(self) -> str:
+        reasons = [f"  {count}: {why}" for why, count in self.uncovered.most_common()]
+        number = sum(self.uncovered.values())
+        lines = [f"over the ring: {self.equal} kernels are equal, {number} not covered", *reasons]
+        return "\n".join(lines)
+
+
+def _is_float(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
+
+
+def _drawn(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Any bits in the place of floats; integers, which may be places, stay."""
+    if not _is_float(array):
+        return array
+    return np.frombuffer(random.bytes(array.nbytes), array.dtype).reshape(array.shape)
+
+
+def _words(array: np.ndarray) -> Any:
+    return np.array(array, order="C").reshape(-1).view(f"uint{array.dtype.itemsize * 8}")
