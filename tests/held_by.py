@@ -114,6 +114,10 @@ HELD_BY: dict[str, str] = {
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
     "tests/compiler/tvm/strategy/cuda/test_gather.py": "compiler/tvm/passes/gathers_of_zeros.py",
     "tests/composite/kernels/test_verify.py": "composite/reference/adversarial.py",
+    "tests/composite/reference/test_over_ring.py": (
+        "ring_elementwise.py ring_sums.py ring_windows.py ring_words.py"
+    ),
+    "tests/compiler/tvm/algebra/test_kernel.py": "llvm.py compiler/tvm/math/by_name.py",
     "tests/composite/jit/test_worker.py": (
         "composite/kernels/expansions.py composite/kernels/produce.py"
     ),
