@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from composite.ops.op import CompositeOp as CompositeOp
     from composite.profiling.counting import Profile as Profile
     from composite.profiling.counting import profile as profile
+    from composite.progress.event import ProgressEvent as ProgressEvent
     from composite.recognition.recognizing import recognize as recognize
     from composite.recognition.report import RecognitionReport as RecognitionReport
     from composite.saving.graph_protos import to_portable as to_portable
@@ -78,6 +79,7 @@ _HOMES = {
     "LintReport": "composite.linting",
     "Match": "composite.editing.match",
     "Profile": "composite.profiling.counting",
+    "ProgressEvent": "composite.progress.event",
     "RecognitionReport": "composite.recognition.report",
     "ReplacementReport": "composite.editing.report",
     "ReplayReport": "composite.acceleration.replaying",
@@ -121,6 +123,7 @@ __all__ = [
     "LintReport",
     "Match",
     "Profile",
+    "ProgressEvent",
     "RecognitionReport",
     "ReplacementReport",
     "ReplayReport",

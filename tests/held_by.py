@@ -24,6 +24,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/cli/test_calls.py": "bench.py check.py explain.py show.py",
     "tests/composite/ops/test_call.py": "compiled_call.py composite/counters.py",
     "tests/composite/kernels/test_numerics.py": "composite/explanation.py",
+    "tests/composite/progress/test_activity.py": "event.py making.py",
     # What runs an op.
     "tests/composite/binding/test_native.py": "log.py tensorflow_version.py",
     "tests/composite/binding/test_typed_record.py": (

@@ -15,6 +15,8 @@ from composite.acceleration.report import LEAST_GAIN, ModelReport
 from composite.ops import call
 from composite.ops.keras_models import inputs_of
 from composite.ops.op import CompositeOp
+from composite.progress import activity
+from composite.progress.event import Listener
 from composite.trials import drawing
 
 MIN_OPS = 2  # a region has them anyway
@@ -34,6 +36,7 @@ def accelerate(
     xla: bool = ...,
     batches: Sequence[int] = ...,
     ops: Sequence[CompositeOp] | None = ...,
+    progress: Listener | None = ...,
 ) -> Accelerated: ...
 
 
@@ -49,6 +52,7 @@ def accelerate(
     min_gain: float = ...,
     rtol: float | None = ...,
     timeout: float | None = ...,
+    progress: Listener | None = ...,
 ) -> ModelReport: ...
 
 
@@ -66,6 +70,7 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     xla: bool = False,
     batches: Sequence[int] = (),
     ops: Sequence[CompositeOp] | None = (),
+    progress: Listener | None = None,
 ) -> Accelerated | ModelReport:
     """Gives kernels to parts of the graph of a function, where that makes it faster.
 
@@ -102,6 +107,8 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         ops: composites that are put in the places of what computes the same, before regions are
             formed around them and with them, as `composite.recognize` does; None for all of the
             process. For each shape anew, while the call waits. Not for a folder.
+        progress: is called with ProgressEvents, a part for each kernel. Without it, standard error
+            shows them if it is a terminal.
 
     Returns:
         An Accelerated, which is called as `model` is. It runs the original where nothing else has
@@ -129,10 +136,13 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         if ops is None or ops:
             raise TypeError("ops= is for a function: give the folder to composite.recognize first")
         asked = model_folder.Call(of_folder(inputs), signatures, size, terms)
-        return model_folder.accelerated(Path(model), Path(out), asked)
+        with activity.told(f"accelerate {model}", progress):
+            return model_folder.accelerated(Path(model), Path(out), asked)
     if out is not None or signatures is not None:
         raise TypeError("out= and signatures= are for the folder of a SavedModel")
-    return compared(*call_of(model, inputs, size), terms, ops)
+    called = call_of(model, inputs, size)
+    with activity.told(f"accelerate {called.name}", progress):
+        return compared(*called, terms, ops)
 
 
 class Called(NamedTuple):

@@ -19,6 +19,7 @@ from composite.binding import settings
 from composite.counters import stats
 from composite.jit import worker
 from composite.ops.op import CompositeOp
+from composite.progress import activity
 from composite.trials.results import Array, deviation, flat
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
@@ -128,12 +129,14 @@ def compared(
     """
     for batch in terms.batches:
         at_batch(given, batch)  # before anything is compiled
+    activity.step("trace")
     word = word_of(name)
     original, wanted = without_regions(call, word, given)
     worker.start_for_regions()
     recognizing = None if ops is not None and not ops else Recognizing(call, ops)
     end = terms.end()
     regions, partition, is_complete = formed(recognizing or call, word, given, terms.deny, end)
+    activity.step("compare")
     before = stats()
     found = flat(regions(*given))
     calls = (stats() - before).by_region
@@ -285,6 +288,7 @@ def traced(call: Callable[..., Any], name: str, *, jit_compile: bool | None = No
 
 def _times(functions: Sequence[Any], inputs: Sequence[Any]) -> list[float]:
     """The median seconds of a call of each function, in turns."""
+    activity.step("measure", _BUDGET * len(functions))
     seconds: list[list[float]] = [[] for _ in functions]
     end = time.perf_counter() + _BUDGET * len(functions)
     while len(seconds[0]) < _ROUNDS or time.perf_counter() < end:

@@ -55,15 +55,15 @@ def options(
             raise ValueError(f"composite.options: {option}={value!r} is not True or False")
     outer = (_local.backend, _local.numerics, _local.regions)
     outer_calls = _local.portable, _local.check_numerics
-    _choose(
-        outer[0] if backend is None else backend,
-        outer[1] if numerics is None else numerics,
-        outer[2] if regions is None else _REGIONS[regions],
-    )
-    _local.portable = outer_calls[0] if portable is None else portable
-    _local.check_numerics = outer_calls[1] if check_numerics is None else check_numerics
     ENTERED.append(None)
-    try:
+    try:  # an interruption may come at any line
+        _choose(
+            outer[0] if backend is None else backend,
+            outer[1] if numerics is None else numerics,
+            outer[2] if regions is None else _REGIONS[regions],
+        )
+        _local.portable = outer_calls[0] if portable is None else portable
+        _local.check_numerics = outer_calls[1] if check_numerics is None else check_numerics
         yield
     finally:
         ENTERED.pop()
