@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from composite.acceleration.accelerate import accelerate as accelerate
     from composite.acceleration.bisecting import bisect as bisect
     from composite.acceleration.comparing import Accelerated as Accelerated
+    from composite.acceleration.later import Accelerating as Accelerating
     from composite.acceleration.replaying import ReplayReport as ReplayReport
     from composite.acceleration.replaying import replay as replay
     from composite.aot.building import build as build
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 # No module may have the name of a public function: the import system would bind the module over it.
 _HOMES = {
     "Accelerated": "composite.acceleration.comparing",
+    "Accelerating": "composite.acceleration.later",
     "CheckError": "composite.checking",
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",
@@ -113,6 +115,7 @@ _MODULES = ("hybrid", "quant", "tf_op")
 
 __all__ = [
     "Accelerated",
+    "Accelerating",
     "CheckError",
     "Composite",
     "CompositeOp",

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from composite.binding import native, records
 from composite.binding.environment import BACKENDS, NUMERICS
@@ -81,6 +82,18 @@ def _choose(backend: str, numerics: str, regions: str) -> None:
     request = record(backend=backend, numerics=numerics, regions=regions, thread=True)
     native.call("composite_set_options", request)
     _local.backend, _local.numerics, _local.regions = backend, numerics, regions
+
+
+def of_thread() -> dict[str, Any]:
+    """What this thread has chosen, as `options` takes it."""
+    regions = next(kept for kept, name in _REGIONS.items() if name == _local.regions)
+    return {
+        "backend": _local.backend or None,
+        "numerics": _local.numerics or None,
+        "regions": regions,
+        "portable": _local.portable,
+        "check_numerics": _local.check_numerics,
+    }
 
 
 def chosen() -> bool:

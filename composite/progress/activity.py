@@ -68,17 +68,22 @@ _current: ContextVar[Activity | None] = ContextVar("composite_activity", default
 
 
 @contextmanager
-def told(what: str, listener: Listener | None = None) -> Iterator[Activity]:
+def told(
+    what: str, listener: Listener | None = None, *, is_awaited: bool = True
+) -> Iterator[Activity]:
     """A call that takes long, `what` for people, whose events go to the listener.
 
-    Without one they go to the terminal or the log, or, where the call is made by another one that
-    takes long, to that one's.
+    Without one they go to the terminal, if somebody waits for the call, or to the log; or, where
+    the call is made by another one that takes long, to that one's.
     """
     outer = _current.get()
     if outer is not None and listener is None:
         yield outer
         return
-    with listening.chosen(what, listener) as tell, at(Activity(tell)) as activity:
+    with (
+        listening.chosen(what, listener, is_awaited=is_awaited) as tell,
+        at(Activity(tell)) as activity,
+    ):
         yield activity
         activity.raise_failure()
 

@@ -26,14 +26,14 @@ _EVERY = 3.0  # seconds between two lines of the log
 
 
 @contextmanager
-def chosen(what: str, listener: Listener | None) -> Iterator[Listener]:
+def chosen(what: str, listener: Listener | None, *, is_awaited: bool) -> Iterator[Listener]:
     """The listener, or where there is none, what is told of a call by default.
 
-    The call is `what` for people.
+    The call is `what` for people; a terminal is theirs while nobody waits for it.
     """
     if listener is not None:
         yield listener
-    elif _is_terminal():
+    elif is_awaited and _is_terminal():
         with _terminal.bar(what) as tell:
             yield tell
     elif logger.isEnabledFor(logging.INFO):
