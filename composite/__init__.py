@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from composite.jit.worker import wait as wait
     from composite.kernels.chosen import use_tuned as use_tuned
     from composite.kernels.launches import Launch as Launch
+    from composite.kernels.shipping import CacheReport as CacheReport
+    from composite.kernels.shipping import export_cache as export_cache
+    from composite.kernels.shipping import import_cache as import_cache
     from composite.linting import LintReport as LintReport
     from composite.linting import lint as lint
     from composite.ops.op import CompositeOp as CompositeOp
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Accelerated": "composite.acceleration.comparing",
     "Accelerating": "composite.acceleration.later",
+    "CacheReport": "composite.kernels.shipping",
     "CheckError": "composite.checking",
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",
@@ -93,6 +97,8 @@ _HOMES = {
     "check": "composite.checking",
     "diverge": "composite.diverging.search",
     "explain": "composite.explanation",
+    "export_cache": "composite.kernels.shipping",
+    "import_cache": "composite.kernels.shipping",
     "lint": "composite.linting",
     "load": "composite.aot.opening",
     "load_model": "composite.saving.model_loading",
@@ -116,6 +122,7 @@ _MODULES = ("hybrid", "quant", "tf_op")
 __all__ = [
     "Accelerated",
     "Accelerating",
+    "CacheReport",
     "CheckError",
     "Composite",
     "CompositeOp",
@@ -138,6 +145,8 @@ __all__ = [
     "check",
     "diverge",
     "explain",
+    "export_cache",
+    "import_cache",
     "lint",
     "load",
     "load_model",

@@ -14,6 +14,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/tf_op/test_tvm_device.py": "composite/runtime/foreign/tvm_device",
     "tests/compiler/tfr/test_opt.py": "composite/cli/opt.py",
     "tests/composite/saving/test_info.py": "composite/cli/info.py",
+    "tests/composite/kernels/test_shipping.py": "composite/cli/cache.py",
     # Text in bodies.
     "tests/compiler/frontend/test_strings.py": (
         "messages.py composite/runtime/emit/texts composite/runtime/value/format"

@@ -29,7 +29,7 @@ from composite.kernels import chosen, gpu, memory, refusals, shapes, verify
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.expansions import expand
-from composite.kernels.key import Identity, sha256
+from composite.kernels.key import Identity, sha256, toolchain_key
 from composite.kernels.samples import Samples
 from composite.kernels.verdicts import stored, verdict
 from composite.progress import activity
@@ -192,7 +192,7 @@ def compile_kernel(
     if isinstance(target, CudaTarget):
         record, image = compile_image(request, target, choices, stopping)
         record = checked(request, record, image, tensor_float_32=target.tensor_float_32)
-        return replace(record, library_sha256=sha256(image)), image
+        return replace(record, library_sha256=sha256(image), toolchain=toolchain_key()), image
     name = kernel_name(request, choices)
     made = _linked(request, target, name, choices, stopping)
     kernel, library = made.kernel, made.library
@@ -201,7 +201,7 @@ def compile_kernel(
     with memory.file(library) as path:
         record = record_of(request, kernel, target, tuned=bool(choices))
         record = with_accuracy(record, request, check(request, kernel, path))
-    return replace(record, library_sha256=sha256(library)), library
+    return replace(record, library_sha256=sha256(library), toolchain=toolchain_key()), library
 
 
 def compile_image(
