@@ -131,17 +131,19 @@ class _Terminal:
         with self._lock:
             display = self._display = self._display or _display()
             self._bars += 1
-        task = display.add_task(what, total=None, at="", left="")
-
-        def tell(event: ProgressEvent) -> None:
-            display.update(
-                task, completed=event.done, total=event.total, at=_at(event), left=_left(event)
-            )
-
+        task = None
         try:
+            task = display.add_task(what, total=None, at="", left="")
+
+            def tell(event: ProgressEvent) -> None:
+                display.update(
+                    task, completed=event.done, total=event.total, at=_at(event), left=_left(event)
+                )
+
             yield tell
         finally:
-            display.remove_task(task)
+            if task is not None:
+                display.remove_task(task)
             with self._lock:
                 self._bars -= 1
                 if not self._bars:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from composite.progress import activity
+from composite.progress import activity, making
 from composite.progress.event import ProgressEvent
 
 
@@ -96,3 +96,31 @@ def test_an_interruption_by_the_listener_comes_at_once() -> None:
     with activity.told("call", listener), pytest.raises(KeyboardInterrupt):
         activity.step("compile")
     activity.step("compile")  # nobody listens any more
+
+
+def test_who_waits_is_told_of_the_kernel_in_hand() -> None:
+    told: list[ProgressEvent] = []
+    may_go_on, is_made = threading.Event(), threading.Event()
+
+    def make() -> None:
+        with making.kernel("Relu"):
+            activity.step("compile")
+            is_made.set()
+            assert may_go_on.wait(60)
+        making.count()
+
+    with activity.told("wait", told.append) as waiting:
+        watch = making.Watch()
+        watch.report(waiting, 2)
+        thread = threading.Thread(target=make)
+        thread.start()
+        assert is_made.wait(60)
+        watch.report(waiting, 2)
+        may_go_on.set()
+        thread.join()
+        with pytest.raises(ZeroDivisionError), making.kernel("Tanh"):
+            assert 1 / 0
+        watch.report(waiting, 1)
+    found = [event[:4] for event in told]
+    elsewhere = "wait", "kernels of other processes"
+    assert found == [(*elsewhere, 0, 2), ("compile", "Relu", 0, 2), (*elsewhere, 1, 2)]

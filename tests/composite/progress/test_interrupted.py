@@ -109,7 +109,7 @@ def timed():
         timer.cancel()
         timer.join()
     timers[:] = [threading.Timer(delay[0], signal.pthread_kill, (main, signal.SIGINT))]
-    delay[0] *= 1.7
+    delay[0] *= 2.5
     timers[0].start()
 
 while True:
