@@ -85,7 +85,8 @@ class Worker:
         """Whether a request was served; False where another process serves such a one."""
         function = message.attr[PROGRAM].s.decode()
         try:
-            with making.kernel(_in_short(message.op, function)):
+            is_named = message.op != function_op.NAME
+            with making.kernel(message.op if is_named else function_op.in_short(function)):
                 outcome = _outcome(
                     message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
                 )
@@ -140,11 +141,6 @@ def _outcome(
         logger.log(level, "%s: no kernel, compiling failed: %s", _named(message.op), told)
         logger.debug("%s: where", message.op, exc_info=True)
         return Outcome("failed", f"compiling failed: {told}")
-
-
-def _in_short(op: str, function: str) -> str:
-    """What a kernel is of, as reports have it: an op, or a region by the end of its name."""
-    return f"region {function[-8:]}" if op == function_op.NAME else op
 
 
 def _named(op: str) -> str:
