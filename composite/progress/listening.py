@@ -111,18 +111,21 @@ class _Terminal:
         """Called in a process that was just forked: no thread draws there what its parent shows."""
         self._lock = threading.Lock()
         self._display: Progress | None = None
-        self._bars = 0
+        self._bars: set[int] = set()
 
     @contextmanager
     def bar(self, what: str) -> Iterator[Listener]:
-        """A bar from the first event on."""
+        """A bar from the first event on; none where the terminal takes nothing any more."""
         with contextlib.ExitStack() as shown:
             bars: list[Listener] = []
 
             def tell(event: ProgressEvent) -> None:
-                if not bars:
-                    bars.append(shown.enter_context(self._shown(what)))
-                bars[0](event)
+                try:
+                    if not bars:
+                        bars.append(shown.enter_context(self._shown(what)))
+                    bars[0](event)
+                except OSError:
+                    bars[:] = [ignored]
 
             yield tell
 
@@ -130,25 +133,23 @@ class _Terminal:
     def _shown(self, what: str) -> Iterator[Listener]:
         with self._lock:
             display = self._display = self._display or _display()
-            self._bars += 1
-        task = None
-        try:
             task = display.add_task(what, total=None, at="", left="")
+            self._bars.add(task)
 
-            def tell(event: ProgressEvent) -> None:
-                display.update(
-                    task, completed=event.done, total=event.total, at=_at(event), left=_left(event)
-                )
+        def tell(event: ProgressEvent) -> None:
+            display.update(
+                task, completed=event.done, total=event.total, at=_at(event), left=_left(event)
+            )
 
+        try:
             yield tell
         finally:
-            if task is not None:
+            with self._lock, contextlib.suppress(OSError):
+                self._bars.discard(task)
                 display.remove_task(task)
-            with self._lock:
-                self._bars -= 1
-                if not self._bars:
-                    display.stop()
+                if not self._bars and self._display is display:
                     self._display = None
+                    display.stop()
 
 
 def _display() -> Progress:

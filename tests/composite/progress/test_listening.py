@@ -101,14 +101,32 @@ def test_an_interruption_gives_the_terminal_back(terminal: Terminal) -> None:
     assert terminal.getvalue().count("\x1b[?25h") == 1
 
 
+class Gone(Terminal):
+    """A terminal that was closed."""
+
+    def write(self, text: str) -> int:
+        raise OSError(5, "Input/output error")
+
+
+def test_a_call_goes_on_when_its_terminal_is_gone(terminal: Terminal) -> None:
+    with redirect_stderr(Gone()):
+        bake()
+        assert isinstance(sys.stderr, Gone)
+    with redirect_stderr(terminal):
+        bake()
+    assert "mix loaf 1" in terminal.getvalue()
+
+
 def test_a_forked_child_draws_nothing_of_its_parent(terminal: Terminal) -> None:
     with redirect_stderr(terminal), activity.told("bake"):
         activity.step("mix")
-        if (child := os.fork()) == 0:
-            with activity.told("child", lambda event: None):
-                activity.step("compile")
-            os._exit(int(listening._terminal._display is not None))
-        assert os.waitpid(child, 0)[1] == 0
+        before = terminal.getvalue()
+        child = os.fork()
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+    if not child:
+        drawn = terminal.getvalue() != before
+        os._exit(int(drawn or listening._terminal._display is not None))
 
 
 def test_the_log_has_a_line_now_and_then(
