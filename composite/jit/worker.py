@@ -93,12 +93,12 @@ class Worker:
         except Claimed:
             return False
         answer = record(name=message.name, function=function, **outcome._asdict())
+        making.count()  # before whoever waits sees that nothing is left
         try:
             native.call("composite_finish", answer)
         except tf.errors.NotFoundError as error:
             # Whoever asked has withdrawn it meanwhile: a stop, or an op's new definition.
             logger.debug("%s: the kernel came too late: %s", message.op, error)
-        making.count()
         return True
 
 
@@ -251,6 +251,7 @@ def wait(timeout: float | None = None, *, progress: Listener | None = None) -> b
                 return False
             watch.report(told, pending)
             time.sleep(_POLL)
+        watch.report(told, 0)
     return True
 
 

@@ -14,6 +14,7 @@ from composite.progress.activity import Activity, at
 from composite.progress.event import ProgressEvent
 
 _ELSEWHERE = ProgressEvent("wait", "kernels of other processes")
+_READY = ProgressEvent("ready")
 
 
 class _Makings:
@@ -64,10 +65,17 @@ class Watch:
 
     def __init__(self) -> None:
         self._before = _makings.served
+        self._has_waited = False
 
     def report(self, activity: Activity, pending: int) -> None:
-        """Tells of the kernel in hand; so many are not there yet. Raises as `Activity.part`."""
+        """Tells of the kernel in hand; so many are not there yet. Raises as `Activity.part`.
+
+        Where there was none to wait for, it tells nothing.
+        """
+        self._has_waited |= pending > 0
+        if not self._has_waited:
+            return
         with _makings.lock:
             done = _makings.served - self._before
-            event = next(iter(_makings.events.values()), _ELSEWHERE)
+            event = next(iter(_makings.events.values()), _ELSEWHERE) if pending else _READY
         activity.part(event.name, done, done + pending, event.step)

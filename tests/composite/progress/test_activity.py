@@ -121,6 +121,10 @@ def test_who_waits_is_told_of_the_kernel_in_hand() -> None:
         with pytest.raises(ZeroDivisionError), making.kernel("Tanh"):
             assert 1 / 0
         watch.report(waiting, 1)
+        watch.report(waiting, 0)
+        making.Watch().report(waiting, 0)  # of one that need not wait
     found = [event[:4] for event in told]
     elsewhere = "wait", "kernels of other processes"
-    assert found == [(*elsewhere, 0, 2), ("compile", "Relu", 0, 2), (*elsewhere, 1, 2)]
+    assert found == [
+        *((*elsewhere, 0, 2), ("compile", "Relu", 0, 2), (*elsewhere, 1, 2), ("ready", "", 1, 1))
+    ]
