@@ -29,7 +29,7 @@ from benchmarks.works.models import MODELS
 SUBJECTS = (
     "roofline", "peers", "growth", "dense", "training", "transformer", "gallery", "eager",
     "decorate", "background_compile", "xla", "idle", "memory", "levels", "models", "regions",
-    "saved", "quantized",
+    "saved", "quantized", "ready",
 )  # fmt: skip
 
 
@@ -108,9 +108,10 @@ def _known(
     wanted = [kind.lower() for kind in kinds]
     if not known.keys() >= set(wanted):
         from benchmarks.quantized import STACKS  # which import TensorFlow and make ops
+        from benchmarks.ready import CASES
         from benchmarks.works.saved import SAVED
 
-        known |= {kind.lower(): kind for kind in (*SAVED, *STACKS)}
+        known |= {kind.lower(): kind for kind in (*SAVED, *STACKS, *CASES)}
     if unknown := [kind for kind in wanted if kind not in known]:
         raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join(known.values())}")
     return tuple(known[kind] for kind in wanted)
@@ -125,7 +126,7 @@ def _known(
     multiple=True,
     callback=_known,
     help="peers and growth: layers of this kind only, of all shapes; gallery: this op only; "
-    "models and saved: this model only; may be repeated",
+    "models and saved: this model only; ready: this case only; may be repeated",
 )
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
 @click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from composite.acceleration.accelerate import accelerate as accelerate
     from composite.acceleration.bisecting import bisect as bisect
     from composite.acceleration.comparing import Accelerated as Accelerated
+    from composite.acceleration.later import Accelerating as Accelerating
     from composite.acceleration.replaying import ReplayReport as ReplayReport
     from composite.acceleration.replaying import replay as replay
     from composite.aot.building import build as build
@@ -49,11 +50,15 @@ if TYPE_CHECKING:
     from composite.jit.worker import wait as wait
     from composite.kernels.chosen import use_tuned as use_tuned
     from composite.kernels.launches import Launch as Launch
+    from composite.kernels.shipping import CacheReport as CacheReport
+    from composite.kernels.shipping import export_cache as export_cache
+    from composite.kernels.shipping import import_cache as import_cache
     from composite.linting import LintReport as LintReport
     from composite.linting import lint as lint
     from composite.ops.op import CompositeOp as CompositeOp
     from composite.profiling.counting import Profile as Profile
     from composite.profiling.counting import profile as profile
+    from composite.progress.event import ProgressEvent as ProgressEvent
     from composite.recognition.recognizing import recognize as recognize
     from composite.recognition.report import RecognitionReport as RecognitionReport
     from composite.saving.graph_protos import to_portable as to_portable
@@ -68,6 +73,8 @@ if TYPE_CHECKING:
 # No module may have the name of a public function: the import system would bind the module over it.
 _HOMES = {
     "Accelerated": "composite.acceleration.comparing",
+    "Accelerating": "composite.acceleration.later",
+    "CacheReport": "composite.kernels.shipping",
     "CheckError": "composite.checking",
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",
@@ -78,6 +85,7 @@ _HOMES = {
     "LintReport": "composite.linting",
     "Match": "composite.editing.match",
     "Profile": "composite.profiling.counting",
+    "ProgressEvent": "composite.progress.event",
     "RecognitionReport": "composite.recognition.report",
     "ReplacementReport": "composite.editing.report",
     "ReplayReport": "composite.acceleration.replaying",
@@ -89,6 +97,8 @@ _HOMES = {
     "check": "composite.checking",
     "diverge": "composite.diverging.search",
     "explain": "composite.explanation",
+    "export_cache": "composite.kernels.shipping",
+    "import_cache": "composite.kernels.shipping",
     "lint": "composite.linting",
     "load": "composite.aot.opening",
     "load_model": "composite.saving.model_loading",
@@ -111,6 +121,8 @@ _MODULES = ("hybrid", "quant", "tf_op")
 
 __all__ = [
     "Accelerated",
+    "Accelerating",
+    "CacheReport",
     "CheckError",
     "Composite",
     "CompositeOp",
@@ -121,6 +133,7 @@ __all__ = [
     "LintReport",
     "Match",
     "Profile",
+    "ProgressEvent",
     "RecognitionReport",
     "ReplacementReport",
     "ReplayReport",
@@ -132,6 +145,8 @@ __all__ = [
     "check",
     "diverge",
     "explain",
+    "export_cache",
+    "import_cache",
     "lint",
     "load",
     "load_model",

@@ -14,6 +14,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/tf_op/test_tvm_device.py": "composite/runtime/foreign/tvm_device",
     "tests/compiler/tfr/test_opt.py": "composite/cli/opt.py",
     "tests/composite/saving/test_info.py": "composite/cli/info.py",
+    "tests/composite/kernels/test_shipping.py": "composite/cli/cache.py",
     # Text in bodies.
     "tests/compiler/frontend/test_strings.py": (
         "messages.py composite/runtime/emit/texts composite/runtime/value/format"
@@ -24,6 +25,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/cli/test_calls.py": "bench.py check.py explain.py show.py",
     "tests/composite/ops/test_call.py": "compiled_call.py composite/counters.py",
     "tests/composite/kernels/test_numerics.py": "composite/explanation.py",
+    "tests/composite/progress/test_activity.py": "event.py making.py",
     # What runs an op.
     "tests/composite/binding/test_native.py": "log.py tensorflow_version.py",
     "tests/composite/binding/test_typed_record.py": (

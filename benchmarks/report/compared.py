@@ -14,6 +14,9 @@ from typing import NamedTuple
 from benchmarks.report import tables
 
 _HEADER = "| layer | ours, µs |"
+_MODELS_HEADER = "| model | accelerated, µs |"
+_MODEL_COLUMNS = 6  # without regions alone, and what was chosen
+_ONE = re.compile(r"\| ([^|]+), batch 1 \|")
 _MEDIAN = re.compile(r"[\d.]+")
 
 
@@ -65,6 +68,22 @@ def summary(page: str) -> list[str]:
         for peer in tables.PEERS
     ]
     return tables.table(header, rows)
+
+
+def models(page: str) -> list[str]:
+    """The README's table of models: each of the page's at a batch of 1, without how times vary."""
+    header: list[str] = []
+    rows = []
+    for line in page.splitlines():
+        if line.startswith(_MODELS_HEADER):
+            header = _cells(line)[:_MODEL_COLUMNS]
+        elif header and (found := _ONE.match(line)):
+            _, time, *others = _cells(line)[:_MODEL_COLUMNS]
+            times = [f"{_median(cell):.2f}" if _median(cell) else cell for cell in others]
+            rows.append([found[1], time.partition(" ")[0], *times])
+    if not rows:
+        raise ValueError("the page has no table of models")
+    return tables.table(["model, batch 1", *header[1:]], rows)
 
 
 def ratios(works: Sequence[Compared], peer: str) -> list[float]:

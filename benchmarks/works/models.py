@@ -114,7 +114,7 @@ def dense_stack(layers: int, width: int) -> keras.Model:
 
 
 def _of_hub(name: str, **sizes: Any) -> Callable[[], keras.Model]:
-    """A backbone of keras-hub: four layers of 256 with four heads."""
+    """A backbone of keras-hub: four layers of 256 with four heads, unless `sizes` says else."""
 
     def made() -> keras.Model:
         try:
@@ -122,7 +122,8 @@ def _of_hub(name: str, **sizes: Any) -> Callable[[], keras.Model]:
         except ImportError as error:
             told = f"keras-hub is not installed ({error}): `make bench` does so"
             raise ImportError(told) from None
-        return getattr(models, name)(num_layers=4, num_heads=4, hidden_dim=256, **sizes)
+        small = {"num_layers": 4, "num_heads": 4, "hidden_dim": 256}
+        return getattr(models, name)(**small | sizes)
 
     return made
 
@@ -143,6 +144,12 @@ MODELS: Mapping[str, Callable[[], keras.Model]] = {
     "EfficientNetB0": _application("EfficientNetB0", 96),
 }
 """How each is built."""
+
+ALSO_READY: Mapping[str, Callable[[], keras.Model]] = {
+    "BERT of 12 layers": _of_hub("BertBackbone", num_layers=12, **_OF_TEXTS),
+    "DenseNet121": _application("DenseNet121", 96),
+}
+"""Further ones, of which it is measured how long they take to be accelerated."""
 
 
 def inputs(model: keras.Model, batch: int) -> Any:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import tensorflow as tf
 
 from composite.acceleration import model_folder
-from composite.acceleration.comparing import Accelerated, Terms, compared
+from composite.acceleration.comparing import Accelerated, Terms, at_batch, compared
+from composite.acceleration.later import Accelerating
 from composite.acceleration.report import LEAST_GAIN, ModelReport
 from composite.ops import call
 from composite.ops.keras_models import inputs_of
 from composite.ops.op import CompositeOp
+from composite.progress import activity
+from composite.progress.event import Listener
 from composite.trials import drawing
 
 MIN_OPS = 2  # a region has them anyway
@@ -34,7 +37,27 @@ def accelerate(
     xla: bool = ...,
     batches: Sequence[int] = ...,
     ops: Sequence[CompositeOp] | None = ...,
+    progress: Listener | None = ...,
+    wait: Literal[True] = ...,
 ) -> Accelerated: ...
+
+
+@overload
+def accelerate(
+    model: Callable[..., Any],
+    *inputs: Any,
+    size: int = ...,
+    deny: Sequence[str] = ...,
+    min_ops: int = ...,
+    min_gain: float = ...,
+    rtol: float | None = ...,
+    timeout: float | None = ...,
+    xla: bool = ...,
+    batches: Sequence[int] = ...,
+    ops: Sequence[CompositeOp] | None = ...,
+    progress: Listener | None = ...,
+    wait: Literal[False],
+) -> Accelerating: ...
 
 
 @overload
@@ -49,6 +72,7 @@ def accelerate(
     min_gain: float = ...,
     rtol: float | None = ...,
     timeout: float | None = ...,
+    progress: Listener | None = ...,
 ) -> ModelReport: ...
 
 
@@ -66,7 +90,9 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     xla: bool = False,
     batches: Sequence[int] = (),
     ops: Sequence[CompositeOp] | None = (),
-) -> Accelerated | ModelReport:
+    progress: Listener | None = None,
+    wait: bool = True,
+) -> Accelerated | Accelerating | ModelReport:
     """Gives kernels to parts of the graph of a function, where that makes it faster.
 
     No composite has to be written: regions of TensorFlow's own ops become nodes, each of which has
@@ -102,17 +128,25 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         ops: composites that are put in the places of what computes the same, before regions are
             formed around them and with them, as `composite.recognize` does; None for all of the
             process. For each shape anew, while the call waits. Not for a folder.
+        progress: is called with ProgressEvents, a part for each kernel. Without it, standard error
+            shows them if it is a terminal.
+        wait: if False, return at once: what is returned runs the original, and switches over by
+            itself once a thread has done the rest. `progress` is called by that thread then, and
+            a terminal shows nothing. Not for a folder.
 
     Returns:
         An Accelerated, which is called as `model` is. It runs the original where nothing else has
-        results within `rtol` and gains; `print` its `report`. For a folder the report.
+        results within `rtol` and gains; `print` its `report`. Without `wait` an Accelerating. For
+        a folder the report.
 
     Raises:
         TypeError: if `model` is not callable and no folder, or a folder comes without `out`, or
-            with `xla`, `batches` or `ops`; or for `ops` that are no composites.
+            with `xla`, `batches`, `ops` or `wait=False`; or for `ops` that are no composites.
         ValueError: without inputs, unless a Keras model tells them, for signatures or inputs that
             the SavedModel has not, for what `deny` does not take, for `batches` of inputs that have
-            no first dim, or where `ops` is None and the process has no composites.
+            no first dim, or where `ops` is None and the process has no composites; for `wait=False`
+            where ops have to be deterministic, since nobody knows which call is the first to
+            switch.
         FileNotFoundError: if the folder has no SavedModel.
         ImportError: if the SavedModel needs composites that are not loaded.
     """
@@ -128,11 +162,34 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
             raise TypeError("batches= is for a function: the inputs of a folder are one dict")
         if ops is None or ops:
             raise TypeError("ops= is for a function: give the folder to composite.recognize first")
+        if not wait:
+            raise TypeError("wait=False is for a function: a folder is written before it returns")
         asked = model_folder.Call(of_folder(inputs), signatures, size, terms)
-        return model_folder.accelerated(Path(model), Path(out), asked)
+        with activity.told(f"accelerate {model}", progress):
+            return model_folder.accelerated(Path(model), Path(out), asked)
     if out is not None or signatures is not None:
         raise TypeError("out= and signatures= are for the folder of a SavedModel")
-    return compared(*call_of(model, inputs, size), terms, ops)
+    called = call_of(model, inputs, size)
+    for batch in terms.batches:
+        at_batch(called.arguments, batch)  # before anything is compiled
+
+    def made() -> Accelerated:
+        with activity.told(f"accelerate {called.name}", progress, is_awaited=wait):
+            return compared(*called, terms, ops)
+
+    return made() if wait else _later(model, called, made)
+
+
+def _later(model: Any, called: Called, made: Callable[[], Accelerated]) -> Accelerating:
+    """`made()` by another thread. ValueError where it may not be seen when that is done."""
+    if call.is_deterministic():
+        raise ValueError(
+            "wait=False switches over at a call that nobody knows, and ops have to be "
+            "deterministic (tf.config.experimental.enable_op_determinism): leave it out"
+        )
+    if isinstance(model, tf.keras.Model) and not model.built:
+        called.function(*called.arguments)  # two threads would each make its variables
+    return Accelerating(called.function, called.name, made)
 
 
 class Called(NamedTuple):

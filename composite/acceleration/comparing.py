@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite.acceleration import graph
+from composite.acceleration import graph, still
 from composite.acceleration.direct import DirectCalls
 from composite.acceleration.recognized import Recognizing
 from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Compiled
@@ -19,6 +19,7 @@ from composite.binding import settings
 from composite.counters import stats
 from composite.jit import worker
 from composite.ops.op import CompositeOp
+from composite.progress import activity
 from composite.trials.results import Array, deviation, flat
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
@@ -126,19 +127,19 @@ def compared(
     `name` is what the report calls it; `ops` are recognized in it before regions are formed, None
     for those of the process.
     """
-    for batch in terms.batches:
-        at_batch(given, batch)  # before anything is compiled
+    activity.step("trace")
     word = word_of(name)
     original, wanted = without_regions(call, word, given)
     worker.start_for_regions()
     recognizing = None if ops is not None and not ops else Recognizing(call, ops)
     end = terms.end()
     regions, partition, is_complete = formed(recognizing or call, word, given, terms.deny, end)
+    activity.step("compare")
     before = stats()
     found = flat(regions(*given))
     calls = (stats() - before).by_region
-    moved = deviation(found, wanted, terms.rtol)
-    compiled, by_xla = _by_xla(call, word, given, wanted, terms) if terms.xla else (None, None)
+    moved = still.moved(original, regions, given, terms.rtol, deviation(found, wanted, terms.rtol))
+    compiled, by_xla = _by_xla(call, word, given, original, terms) if terms.xla else (None, None)
     functions = [original, regions] + ([] if compiled is None else [compiled])
     ways = [Accelerated(function, call) for function in functions]
     is_complete &= settled(ways[1], given, end)  # which has nodes of its own
@@ -188,7 +189,11 @@ def _at(
     inputs = at_batch(given, batch)
     is_complete = settled(ways[1], inputs, terms.end())
     wanted, *found = [flat(way(*inputs)) for way in ways]
-    moved = [deviation(one, wanted, terms.rtol) for one in found]
+    moved = [
+        still.moved(ways[0].function, way.function, inputs, terms.rtol, far)
+        for way, one in zip(ways[1:], found, strict=True)
+        for far in [deviation(one, wanted, terms.rtol)]
+    ]
     times = [1e6 * seconds for seconds in _times(ways, inputs)]
     xla = None if len(ways) < 3 else Compiled(deviation=moved[1], microseconds=times[2])
     return replace(
@@ -202,15 +207,17 @@ def _at(
 
 
 def _by_xla(
-    call: Callable[..., Any], word: str, given: Sequence[Any], wanted: Sequence[Array], terms: Terms
+    call: Callable[..., Any], word: str, given: Sequence[Any], original: Any, terms: Terms
 ) -> tuple[Any, Compiled]:
     """A function as XLA compiles it, None where it does not, and how close its results are."""
     compiled = traced(call, f"compiled_{word}", jit_compile=True)
+    wanted = flat(original(*given))
     try:
         found = flat(compiled(*given))
     except (tf.errors.OpError, ValueError, TypeError) as error:
         return None, Compiled(refusal=in_one_line(error)[:_LONGEST])
-    return compiled, Compiled(deviation=deviation(found, wanted, terms.rtol))
+    moved = deviation(found, wanted, terms.rtol)
+    return compiled, Compiled(deviation=still.moved(original, compiled, given, terms.rtol, moved))
 
 
 def in_one_line(error: Exception) -> str:
@@ -285,6 +292,7 @@ def traced(call: Callable[..., Any], name: str, *, jit_compile: bool | None = No
 
 def _times(functions: Sequence[Any], inputs: Sequence[Any]) -> list[float]:
     """The median seconds of a call of each function, in turns."""
+    activity.step("measure", _BUDGET * len(functions))
     seconds: list[list[float]] = [[] for _ in functions]
     end = time.perf_counter() + _BUDGET * len(functions)
     while len(seconds[0]) < _ROUNDS or time.perf_counter() < end:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,8 +34,8 @@ from composite.kernels import emulated, key
 from composite.kernels.decisions import Decision
 from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
-
-Progress = Callable[[int, int, str], None]
+from composite.progress import activity
+from composite.progress.event import Listener
 
 
 class Built(NamedTuple):
@@ -60,6 +60,7 @@ def build(  # noqa: PLR0913 - what a library is built with
     signatures: Signatures | None = None,
     targets: Sequence[str] = (),
     tuned: str | os.PathLike[str] | None = None,
+    progress: Listener | None = None,
 ) -> Path:
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
@@ -78,6 +79,8 @@ def build(  # noqa: PLR0913 - what a library is built with
             processes without TensorFlow, and are checked under an emulator. Those for GPUs that
             this machine does not have are checked and measured where the library is loaded.
         tuned: a file that `composite.tune` wrote, with choices for the kernels; by default none.
+        progress: is called with ProgressEvents, a part for each kernel. Without it, standard error
+            shows them if it is a terminal.
 
     Returns:
         The folder.
@@ -94,7 +97,7 @@ def build(  # noqa: PLR0913 - what a library is built with
     """
     database = None if tuned is None else Path(tuned)
     options = Options(name, signatures or {}, tuple(targets), tuned=database)
-    return run(source, Path(out), options).folder
+    return run(source, Path(out), options, progress=progress).folder
 
 
 def run(
@@ -102,16 +105,28 @@ def run(
     target: Path,
     options: Options,
     *,
-    progress: Progress = lambda *_: None,
+    progress: Listener | None = None,
     force: bool = False,
 ) -> Built:
-    """`build`, with its options together; nothing where a library of them is there, unless forced.
+    """`build`, with its options together.
 
-    `progress(i, n, what)` is told of each of n kernels.
+    It makes nothing where a library of the same is there, unless forced.
     """
+    with activity.told(f"build {target.name}", progress):
+        return _run(source, target, options, force=force)
+
+
+def _run(
+    source: str | os.PathLike[str] | CompositeOp | Iterable[CompositeOp],
+    target: Path,
+    options: Options,
+    *,
+    force: bool,
+) -> Built:
     path = Path(source) if isinstance(source, str | os.PathLike) else None
     if not force and path is not None and inputs.is_current(target, path, options.plain(path)):
         return Built(target, is_new=False)
+    activity.step("import")
     found = sources.find(source)
     name = options.name or (path.stem if path else None)
     if not name or not name.isidentifier():
@@ -127,7 +142,8 @@ def run(
         made_of = inputs.described(path, sources.files(found.module), options.plain(path))
     described = [writing.described(op) for op in ordered]
     plan = prebuild.Plan(_before(target), _tuned(options))
-    built = _kernels(wanted, machines, plan, progress, notes)
+    built = _kernels(wanted, machines, plan, notes)
+    activity.step("link")
     notes += _unchecked(built)
     with replaced(target) as folder:
         contents = writing.Contents(described, built, made_of)
@@ -145,14 +161,15 @@ def _kernels(
     wanted: Sequence[_Wanted],
     machines: Sequence[Machine],
     plan: prebuild.Plan,
-    progress: Progress,
     notes: list[str],
 ) -> list[prebuild.BuiltKernel]:
     """A kernel for each call and machine, and one more where inputs are constants; each once."""
     built: dict[str, prebuild.BuiltKernel] = {}
-    for i, (op, call, must) in enumerate(wanted):
+    done = 0
+    for op, call, must in wanted:
         for machine in machines:
-            progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
+            activity.part(f"{op.__name__}{_short(call)}", done, len(wanted) * len(machines))
+            done += 1
             constants = False
             try:
                 for stated in stated_calls.requests(op, call, machine.device):

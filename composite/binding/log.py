@@ -8,11 +8,25 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 
 ENVIRONMENT = "COMPOSITE_LOG"
 LEVELS = ("debug", "info", "warning", "error")
 
 logger = logging.getLogger("composite")
+
+
+class _ToStandardError(logging.Handler):
+    """Prints to what standard error is at that time, which shows a progress bar for a while."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Prints a line."""
+        try:
+            if (stream := sys.stderr) is not None:
+                stream.write(self.format(record) + "\n")
+                stream.flush()
+        except Exception:  # noqa: BLE001 - as the handlers of `logging` have it
+            self.handleError(record)
 
 
 def configure() -> None:
@@ -22,7 +36,7 @@ def configure() -> None:
         return
     if level not in LEVELS:
         raise ValueError(f"{ENVIRONMENT}={level!r} in the environment is not one of {LEVELS}")
-    handler = logging.StreamHandler()
+    handler = _ToStandardError()
     handler.setFormatter(logging.Formatter("composite %(levelname)s: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(level.upper())

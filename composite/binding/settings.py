@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from composite.binding import native, records
 from composite.binding.environment import BACKENDS, NUMERICS
@@ -55,15 +56,15 @@ def options(
             raise ValueError(f"composite.options: {option}={value!r} is not True or False")
     outer = (_local.backend, _local.numerics, _local.regions)
     outer_calls = _local.portable, _local.check_numerics
-    _choose(
-        outer[0] if backend is None else backend,
-        outer[1] if numerics is None else numerics,
-        outer[2] if regions is None else _REGIONS[regions],
-    )
-    _local.portable = outer_calls[0] if portable is None else portable
-    _local.check_numerics = outer_calls[1] if check_numerics is None else check_numerics
     ENTERED.append(None)
-    try:
+    try:  # an interruption may come at any line
+        _choose(
+            outer[0] if backend is None else backend,
+            outer[1] if numerics is None else numerics,
+            outer[2] if regions is None else _REGIONS[regions],
+        )
+        _local.portable = outer_calls[0] if portable is None else portable
+        _local.check_numerics = outer_calls[1] if check_numerics is None else check_numerics
         yield
     finally:
         ENTERED.pop()
@@ -81,6 +82,18 @@ def _choose(backend: str, numerics: str, regions: str) -> None:
     request = record(backend=backend, numerics=numerics, regions=regions, thread=True)
     native.call("composite_set_options", request)
     _local.backend, _local.numerics, _local.regions = backend, numerics, regions
+
+
+def of_thread() -> dict[str, Any]:
+    """What this thread has chosen, as `options` takes it."""
+    regions = next(kept for kept, name in _REGIONS.items() if name == _local.regions)
+    return {
+        "backend": _local.backend or None,
+        "numerics": _local.numerics or None,
+        "regions": regions,
+        "portable": _local.portable,
+        "check_numerics": _local.check_numerics,
+    }
 
 
 def chosen() -> bool:

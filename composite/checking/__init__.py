@@ -9,18 +9,19 @@ Not for: speed (benchmarks/), programs of the language in general (tests/fuzz).
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from composite.checking import reproduction
 from composite.checking.report import CheckError, DifferenceFound, Report
 from composite.checking.run import Run
-from composite.checking.sample import declared
+from composite.checking.sample import Sample, declared
 from composite.checking.samples import given
 from composite.checking.ways import WAYS
 from composite.ops.op import CompositeOp, DecoratedOp
+from composite.progress import activity
+from composite.progress.event import Listener
 
 __all__ = ["CheckError", "Report", "check"]
 
@@ -36,6 +37,7 @@ def check(  # noqa: PLR0913 - all but the call itself have defaults
     ways: Sequence[str] | None = None,
     report_dir: str | Path = REPORTS,
     raise_on_failure: bool = True,
+    progress: Listener | None = None,
     **attrs: Any,
 ) -> Report:
     """Compares every way of running an op with its Python function run eagerly.
@@ -54,6 +56,8 @@ def check(  # noqa: PLR0913 - all but the call itself have defaults
         ways: the names of the ways to try, as in the report; by default all.
         report_dir: the folder below which a difference is saved, as inputs and a script.
         raise_on_failure: if False, a failure is returned in the report instead of raised.
+        progress: is called with ProgressEvents, a part for each call; a step is a way. Without it,
+            standard error shows them if it is a terminal.
         attrs: attributes of the calls.
 
     Returns:
@@ -69,10 +73,11 @@ def check(  # noqa: PLR0913 - all but the call itself have defaults
         raise TypeError(f"composite.check takes an op that @Composite made, not {op!r}")
     known = declared(op.schema, attrs)
     run = Run(op, _chosen(ways))
-    if inputs:
-        run.given(itertools.islice(_calls(op, inputs, known), samples))
-    else:
-        run.drawn(known, _SAMPLES if samples is None else samples, seed)
+    with activity.told(f"check {op.__name__}", progress):
+        if inputs:
+            run.given(_calls(op, inputs, known)[:samples])
+        else:
+            run.drawn(known, _SAMPLES if samples is None else samples, seed)
     report, failure = run.report, run.failure
     if failure is not None:
         folder = reproduction.save(op, failure.way, failure.sample, Path(report_dir))
@@ -95,7 +100,9 @@ def _chosen(ways: Sequence[str] | None) -> Sequence[str]:
     return list(WAYS) if ways is None else ways
 
 
-def _calls(op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+def _calls(
+    op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]
+) -> Sequence[Callable[[], Sample]]:
     schema = op.schema
     if len(inputs) != len(schema.inputs):
         names = ", ".join(arg.name for arg in schema.inputs)

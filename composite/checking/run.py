@@ -5,7 +5,7 @@ Not for: what a sample or a way is (samples.py, ways.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from composite.checking import drawing
@@ -17,6 +17,7 @@ from composite.checking.samples import Drawn
 from composite.checking.skipped import Skipped
 from composite.checking.ways import WAYS
 from composite.ops.op import DecoratedOp
+from composite.progress import activity
 
 
 class Failure(NamedTuple):
@@ -34,12 +35,14 @@ class Run:
         self.op = op
         self.report = Report(op.op_name, [Row(way) for way in ways])
         self.failure: Failure | None = None
+        self._count: int | None = None  # of the samples
 
-    def given(self, samples: Iterable[Sample]) -> None:
-        """Runs samples until one differs."""
+    def given(self, samples: Sequence[Callable[[], Sample]]) -> None:
+        """Runs samples, which are made one by one, until one differs."""
+        self._count = len(samples)
         for number, sample in enumerate(samples):
             try:
-                case = Case(self.op, sample)
+                case = Case(self.op, sample())
             except (TypeError, ValueError):
                 if not number:
                     raise
@@ -49,6 +52,7 @@ class Run:
 
     def drawn(self, attrs: Mapping[str, Any], count: int, seed: int) -> None:
         """Draws samples until one differs; that one is then made as small as it can be."""
+        self._count = count
         strategy = Drawn(self.op, attrs, seed).strategy()
         # `failure` has the last one that was run, which is the smallest.
         if not drawing.until(lambda x: not self._agrees(Case(self.op, x)), strategy, count, seed):
@@ -67,6 +71,7 @@ class Run:
         for row in self.report.rows:
             if self.failure is not None and row.way != self.failure.way:
                 continue
+            activity.part(case.sample.label, self.report.calls - 1, self._count, row.way)
             try:
                 close = WAYS[row.way](case)
             except Skipped as reason:

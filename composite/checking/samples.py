@@ -9,7 +9,7 @@ Not for: running them (ways.py).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,13 @@ _MOST = 3  # tensors in a list
 _FIRST = 60  # candidates of which one has to fit, or shapes are searched for
 
 
-def given(op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Iterator[Sample]:
-    """The call that was given, then variations of it: dtypes, special values, empty, 0-d."""
+def given(
+    op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]
+) -> Sequence[Callable[[], Sample]]:
+    """The call that was given, then variations of it: dtypes, special values, empty, 0-d.
+
+    Each is made when it is called for.
+    """
     first = Sample(
         tuple(
             [_array(arg, x) for x in value] if arg.is_list else _array(arg, value)
@@ -41,18 +46,19 @@ def given(op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> I
         "as given",
         _variables(op.schema),
     )
-    yield first
+    changes: list[tuple[str, Callable[[Array], Array]]] = []
     for dtype in _other_dtypes(op.schema, first):
-        yield first.replaced(f"in {dtype.name}", functools.partial(_converted, dtype=dtype))
+        changes.append((f"in {dtype.name}", functools.partial(_converted, dtype=dtype)))
     floats = any(tf.as_dtype(x.dtype).is_floating for x in first.arrays())
     for name in _SPECIALS[:4] if floats else ():
-        special = functools.partial(_with, names=[name], random=np.random.default_rng(0))
-        yield first.replaced(f"with {name}", special)
+        random = np.random.default_rng(0)
+        changes.append((f"with {name}", functools.partial(_with, names=[name], random=random)))
     sizes = sorted({d for x in first.arrays() for d in x.shape})
     for size in sizes:
-        yield first.replaced(f"dims of {size} empty", functools.partial(_emptied, size=size))
+        changes.append((f"dims of {size} empty", functools.partial(_emptied, size=size)))
     if sizes:
-        yield first.replaced("0-d", lambda x: x.reshape(-1)[0] if x.size else x.reshape(-1).sum())
+        changes.append(("0-d", lambda x: x.reshape(-1)[0] if x.size else x.reshape(-1).sum()))
+    return [lambda: first, *(functools.partial(first.replaced, *change) for change in changes)]
 
 
 def _variables(schema: OpSchema) -> frozenset[int]:

@@ -138,19 +138,11 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 
 def _run(source: Path, out: Path, options: Options, *, force: bool, quiet: bool) -> list[str]:
-    from rich.console import Console
-    from rich.markup import escape
-
     from composite.aot import building
+    from composite.progress.event import ignored
 
-    console = Console(stderr=True, quiet=quiet)
-    with console.status(f"importing {source}") as status:
-
-        def progress(i: int, count: int, what: str) -> None:
-            status.update(escape(f"kernel {i + 1} of {count}: {what}"))
-
-        done = building.run(source, out, options, progress=progress, force=force)
-    return list(done.notes)
+    progress = ignored if quiet else None
+    return list(building.run(source, out, options, progress=progress, force=force).notes)
 
 
 def _print_json(out: Path, content: Any, timings: Any, notes: list[str], *, is_new: bool) -> None:

@@ -50,6 +50,7 @@ def check(  # noqa: PLR0913 - one parameter an option
     or raises in every call.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     import composite
+    from composite.progress.event import ignored
 
     given = calls.CallOptions(**call)
     reports = []
@@ -60,7 +61,7 @@ def check(  # noqa: PLR0913 - one parameter an option
             inputs, attrs = calls.tensors(op, given)
         report = composite.check(
             op, *inputs, seed=seed, samples=samples, ways=ways or None, report_dir=report_dir,
-            raise_on_failure=False, **attrs,
+            raise_on_failure=False, progress=ignored if as_json else None, **attrs,
         )  # fmt: skip
         reports.append(report)
         if not as_json:

@@ -18,6 +18,7 @@ from composite.cli.accelerate import accelerate
 from composite.cli.bench import bench
 from composite.cli.bisect import bisect
 from composite.cli.build import build
+from composite.cli.cache import cache
 from composite.cli.check import check
 from composite.cli.config import config
 from composite.cli.diverge import diverge
@@ -97,6 +98,7 @@ def main(*, debug: bool) -> None:  # noqa: ARG001 - read by _Commands
 
 for _command in (
     build,
+    cache,
     check,
     config,
     diverge,

@@ -6,7 +6,7 @@ Not for: how it is found (composite/tuning).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +72,16 @@ def tune(  # noqa: PLR0913, PLR0917 - one parameter an option
     A dim with a name varies: the kernel that is tuned is the one for all its sizes.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     import composite
+    from composite.progress.event import ignored
 
     if bool(tracker) != bool(key):
         raise click.UsageError("--tracker and --key go together")
     op = target.one()
     arguments = _constant(calls.arguments(op, calls.CallOptions(**call)), constants)
-    with _Bar(quiet=as_json) as progress:
-        found = composite.tune(
-            op, trials=trials, seconds=seconds, database=database, tracker=tracker, key=key,
-            progress=progress, **arguments,
-        )  # fmt: skip
+    found = composite.tune(
+        op, trials=trials, seconds=seconds, database=database, tracker=tracker, key=key,
+        progress=ignored if as_json else None, **arguments,
+    )  # fmt: skip
     if as_json:
         click.echo(json.dumps(_plain(found), indent=1))
     else:
@@ -96,29 +96,6 @@ def _constant(arguments: dict[str, Any], names: Sequence[str]) -> dict[str, Any]
             raise click.UsageError(f"--constant {name}: there is no such input that is one tensor")
         arguments[name] = (*spec[:2], "constant")
     return arguments
-
-
-class _Bar:
-    """A progress bar on standard error, as a context; called with what `composite.tune` tells."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeElapsedColumn as Elapsed
-
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), Elapsed())
-        self._progress = Progress(*columns, console=Console(stderr=True, quiet=quiet))
-        self._task = self._progress.add_task("the default kernel", total=None)
-
-    def __enter__(self) -> Callable[[int, int, str], None]:
-        self._progress.start()
-        return self._tell
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def _tell(self, done: int, count: int, what: str) -> None:
-        self._progress.update(self._task, completed=done, total=count, description=what)
 
 
 def _plain(found: Any) -> dict[str, Any]:

@@ -31,8 +31,10 @@ from composite.kernels import produce, refusals, unchecked, verify
 from composite.kernels.cache import Cache, open_default
 from composite.kernels.claims import Claimed
 from composite.kernels.produce import Outcome
-from composite.ops import call
+from composite.ops import call, function_op
 from composite.ops.registry import OPS
+from composite.progress import activity, making
+from composite.progress.event import Listener
 
 ENVIRONMENT = "COMPOSITE_JIT"
 _WAKE_MS = 1000  # a stop is told to the runtime, which wakes the thread; this only bounds a miss
@@ -81,14 +83,17 @@ class Worker:
 
     def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> bool:
         """Whether a request was served; False where another process serves such a one."""
+        function = message.attr[PROGRAM].s.decode()
         try:
-            outcome = _outcome(
-                message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
-            )
+            is_named = message.op != function_op.NAME
+            with making.kernel(message.op if is_named else function_op.in_short(function)):
+                outcome = _outcome(
+                    message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
+                )
         except Claimed:
             return False
-        function = message.attr[PROGRAM].s.decode()
         answer = record(name=message.name, function=function, **outcome._asdict())
+        making.count()  # before whoever waits sees that nothing is left
         try:
             native.call("composite_finish", answer)
         except tf.errors.NotFoundError as error:
@@ -231,17 +236,22 @@ def running() -> bool:
     return _process.worker is not None and _process.worker.is_alive()
 
 
-def wait(timeout: float | None = None) -> bool:
+def wait(timeout: float | None = None, *, progress: Listener | None = None) -> bool:
     """Waits until no kernel is being compiled or waiting to be compiled.
 
     Returns True then, and False if `timeout` seconds pass first. Returns at once in a process that
-    compiles nothing.
+    compiles nothing. `progress` is called with ProgressEvents; without it, standard error shows
+    which kernel is being made and how many are left, if it is a terminal.
     """
     end = None if timeout is None else time.monotonic() + timeout
-    while running() and _pending():
-        if end is not None and time.monotonic() >= end:
-            return False
-        time.sleep(_POLL)
+    with activity.told("kernels", progress) as told:
+        watch = making.Watch()
+        while running() and (pending := _pending()):
+            if end is not None and time.monotonic() >= end:
+                return False
+            watch.report(told, pending)
+            time.sleep(_POLL)
+        watch.report(told, 0)
     return True
 
 

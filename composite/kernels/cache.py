@@ -36,7 +36,7 @@ from composite.kernels.claims import Claims
 
 ENVIRONMENT = "COMPOSITE_CACHE_DIR"
 LIMIT = 512 << 20  # bytes; a dense kernel's library is about 20 KB
-_LARGEST = 64 << 20  # of one file: what is larger was not written by us
+LARGEST = 64 << 20  # of one file: what is larger was not written by us
 _ABANDONED = 3600  # seconds after which a temporary file is nobody's any more
 
 _FOLDERS = ("records", "objects", "timings", "refusals")
@@ -128,7 +128,7 @@ class Cache:
                 return None
             library_hash, _, content = record.partition(b"\n")
             name = library_hash.decode() + ".so"
-            library = _read(root / "objects", name)
+            library = read(root / "objects", name)
             if library is None:  # trimmed: records are small and outlive their libraries
                 logger.info("the library of cache entry %s is gone: it is made again", key)
                 self.remove(key)
@@ -148,18 +148,34 @@ class Cache:
 
         OSError if there is no memory either.
         """
-        name = hashlib.sha256(library).hexdigest()
-
-        def write(root: Path) -> Path:
-            path = _write(root / "objects", f"{name}.so", library)
-            _write_hashed(root / "records", key, name.encode() + b"\n" + record)
-            return path
-
-        path = self._written(write)
+        path = self._written(lambda root: _write_entry(root, key, record, library))
         if path is None:
             return self._memory.store(key, record, library)
         self.trim()
         return path
+
+    def put(self, key: str, record: bytes, library: bytes) -> None:
+        """Keeps an entry in the folder, which there is. OSError where it does not take it."""
+        assert self.root is not None, "it is in memory"
+        _write_entry(self.root, key, record, library)
+
+    def put_note(self, folder: str, name: str, content: bytes) -> None:
+        """Keeps timings or a refusal in the folder, which there is. OSError as `put`."""
+        assert self.root is not None, "it is in memory"
+        _write_hashed(self.root / folder, name, content)
+
+    def has_note(self, folder: str, name: str) -> bool:
+        """Whether the folder, which there is, has timings or a refusal of this name."""
+        assert self.root is not None, "it is in memory"
+        return (self.root / folder / name).exists()
+
+    def files(self, folder: str) -> list[Path]:
+        """What is in one of the cache's folders, which there is, by name; nothing half-written."""
+        assert self.root is not None, "it is in memory"
+        try:
+            return [path for path in _files(self.root / folder) if not path.name.startswith(".")]
+        except OSError:  # there is no such folder
+            return []
 
     def _written(self, write: Callable[[Path], T]) -> T | None:
         """What `write(root)` returns; None, with a line in the log, if the folder takes nothing."""
@@ -204,11 +220,7 @@ class Cache:
         """All that `store_refusal` keeps in the folder, as far as it is whole."""
         if self.root is None:
             return []
-        try:
-            names = [path.name for path in _files(self.root / "refusals")]
-        except OSError:  # there is no such folder
-            return []
-        notes = (self.load_refusal(name) for name in names if not name.startswith("."))
+        notes = (self.load_refusal(path.name) for path in self.files("refusals"))
         return [note for note in notes if note is not None]
 
     def _load_note(self, folder: str, name: str) -> bytes | None:
@@ -292,13 +304,23 @@ def _touch(path: Path) -> None:
 
 
 def _hashed(folder: Path, name: str) -> bytes | None:
-    content = _read(folder, name)
-    if content is None:
-        return None
+    content = read(folder, name)
+    return None if content is None else unhashed(content, folder.name)
+
+
+def unhashed(content: bytes, folder: str) -> bytes:
+    """What a file of a folder holds behind its hash. ValueError where that is another one."""
     digest, separator, rest = content.partition(b"\n")
     if not separator or hashlib.sha256(rest).hexdigest().encode() != digest:
-        raise ValueError(f"it is in {folder.name}, and has another hash")
+        raise ValueError(f"it is in {folder}, and has another hash")
     return rest
+
+
+def _write_entry(root: Path, key: str, record: bytes, library: bytes) -> Path:
+    name = hashlib.sha256(library).hexdigest()
+    path = _write(root / "objects", f"{name}.so", library)
+    _write_hashed(root / "records", key, name.encode() + b"\n" + record)
+    return path
 
 
 def _write_hashed(folder: Path, name: str, content: bytes) -> None:
@@ -325,7 +347,7 @@ def _check_folder(folder: Path) -> None:
         raise Untrusted(f"others may write to {folder}: chmod go-w {folder}")
 
 
-def _read(folder: Path, name: str) -> bytes | None:
+def read(folder: Path, name: str) -> bytes | None:
     """A file's bytes; None if there is none. ValueError for anything but our own regular file."""
     try:
         descriptor = os.open(folder / name, _READ)
@@ -335,7 +357,7 @@ def _read(folder: Path, name: str) -> bytes | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid not in _trusted():
             raise ValueError(f"{name} is not a regular file of this user")
-        if status.st_size > _LARGEST:
+        if status.st_size > LARGEST:
             raise ValueError(f"{name} has {status.st_size} bytes")
         return file.read()
 

@@ -20,6 +20,7 @@ from composite.binding.records import serialize
 from composite.compiler.tvm.cuda.build import CudaKernel
 from composite.kernels import host, verify
 from composite.kernels.samples import Sample
+from composite.progress import activity
 from composite.reference.source import Arithmetic
 
 Array = np.ndarray[Any, Any]
@@ -75,6 +76,8 @@ def check(oracle: verify.Oracle, record: KernelRecord, image: bytes) -> verify.A
     """
     if not is_here(record.device):
         raise Missing(f"TensorFlow has no GPU of {record.device}")
+
+    activity.step("check")
 
     def results(sample: Sample) -> Iterator[tuple[int, list[Array]]]:
         yield 1, call(record, image, sample.inputs, sample.expected)

@@ -29,9 +29,10 @@ from composite.kernels import chosen, gpu, memory, refusals, shapes, verify
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.expansions import expand
-from composite.kernels.key import Identity, sha256
+from composite.kernels.key import Identity, sha256, toolchain_key
 from composite.kernels.samples import Samples
 from composite.kernels.verdicts import stored, verdict
+from composite.progress import activity
 from composite.reference.exact import is_exact
 from composite.reference.source import CPU, Arithmetic
 
@@ -135,11 +136,8 @@ def settled(
     decision = verdict(cache, key, made, request, stopping)
     if decision.kernel_wins:
         return Outcome("kernel", "")
-    times = decision.times
-    return Outcome(
-        "expansion",
-        f"measured slower: {times.kernel_us:.1f} us against {times.expansion_us:.1f} us",
-    )
+    both = f"{decision.times.kernel_us:.1f} us against {decision.times.expansion_us:.1f} us"
+    return Outcome("expansion", f"measured slower: {both}")
 
 
 def target_of(request: KernelRequest) -> Target:
@@ -194,7 +192,7 @@ def compile_kernel(
     if isinstance(target, CudaTarget):
         record, image = compile_image(request, target, choices, stopping)
         record = checked(request, record, image, tensor_float_32=target.tensor_float_32)
-        return replace(record, library_sha256=sha256(image)), image
+        return replace(record, library_sha256=sha256(image), toolchain=toolchain_key()), image
     name = kernel_name(request, choices)
     made = _linked(request, target, name, choices, stopping)
     kernel, library = made.kernel, made.library
@@ -203,7 +201,7 @@ def compile_kernel(
     with memory.file(library) as path:
         record = record_of(request, kernel, target, tuned=bool(choices))
         record = with_accuracy(record, request, check(request, kernel, path))
-    return replace(record, library_sha256=sha256(library)), library
+    return replace(record, library_sha256=sha256(library), toolchain=toolchain_key()), library
 
 
 def compile_image(
@@ -266,6 +264,7 @@ def _compiled(  # noqa: PLR0913 - what is made, of what, and how far
     runtime: str | None = None,
     stopping: Callable[[], bool] = client.never,
 ) -> Made:
+    activity.step("compile")
     start = time.perf_counter()
     made = _perform(request, target, choices, stopping, name=name, runtime=runtime)
     native.call("composite_count_compile")
@@ -337,6 +336,7 @@ def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accur
 
 def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accuracy:
     """Checks a linked kernel with what `oracle` gave for its request."""
+    activity.step("check")
     return with_.check(library, kernel.name, kernel.packed, kernel.forwards, kernel.guarded)
 
 

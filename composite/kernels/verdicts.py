@@ -25,6 +25,7 @@ from composite.kernels.decisions import Decision
 from composite.kernels.expansions import expand
 from composite.kernels.measure import HOST, measure, sweep
 from composite.ops import call, call_arguments, functions
+from composite.progress import activity
 
 # Of one node, as far as it can be told beforehand: a size that takes longer is not measured.
 _LONGEST_US = 4000.0
@@ -95,6 +96,7 @@ def measured(
 
     `before` is an earlier decision on the same kernel and machine: close results keep its verdicts.
     """
+    activity.step("measure")
     dims, constants = request.in_shapes, request.constants
     values, *around = shapes.to_measure(request, made.minimums, made.divisors)
     asked = shapes.size(values)

@@ -170,3 +170,8 @@ def invoke(
         GraphDef(versions={"producer": tf.version.GRAPH_DEF_VERSION}, library=library), name=""
     )
     return list(call.graph_call(NAME, arguments, {**stamps, **marks}, None))
+
+
+def in_short(name: str) -> str:
+    """A function's name for people, as reports have those of regions: "region 1a2b3c4d"."""
+    return f"{stem(name).replace('_', ' ')} {name[-8:]}".strip()

@@ -17,6 +17,7 @@ from composite.binding.log import logger
 from composite.compiler import tvm as backend
 from composite.compiler_process.tasks import Loops
 from composite.kernels.tuned import Measured, Record, Trial, Winner
+from composite.progress import activity
 from composite.tuning.search import Search
 from composite.tuning.space import Built, Rejected, Space
 
@@ -25,9 +26,6 @@ _TRIAL = 0.15  # seconds of measuring
 _FINAL = 1.0
 _ELSEWHERE = 0.1  # at each other size of a class
 _FINALISTS = 3
-
-Progress = Callable[[int, int, str], None]
-"""Is told how many trials are done, of how many, and what is known."""
 
 
 class Measurer(Protocol):
@@ -103,15 +101,17 @@ class Session:
         budget.spent(space.seconds * 1.5 + _TRIAL)
         self._recall()
 
-    def run(self, progress: Progress, save: Callable[[], None]) -> Winner:
+    def run(self, save: Callable[[], None]) -> Winner:
         """The kernel to use. `save()` is called now and then."""
         try:
-            self._run_trials(progress, save)
+            self._run_trials(save)
+            activity.step("compare")
             return self._decide()
         finally:
             self._measurer.close()
 
-    def _run_trials(self, progress: Progress, save: Callable[[], None]) -> None:
+    def _run_trials(self, save: Callable[[], None]) -> None:
+        self._report()
         running: dict[Future[Measured], tuple[Loops, float]] = {}
         proposals = True
         while proposals or running:
@@ -127,14 +127,14 @@ class Session:
                 future = self._start(point)
                 if future is not None:
                     running[future] = (point, start)
-                progress(len(self.rows), self._budget.trials, self._best())
+                self._report()
             if running:
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     point, start = running.pop(future)
                     self._finish(point, future)
                     self._budget.spent(time.monotonic() - start)
-                progress(len(self.rows), self._budget.trials, self._best())
+                self._report()
                 save()
 
     def _recall(self) -> None:
@@ -191,9 +191,11 @@ class Session:
         default = self._space.default.choices
         return {name: value for name, value in choices.items() if default.get(name) != value}
 
-    def _best(self) -> str:
+    def _report(self) -> None:
+        """Tells how many trials are done, and what is known."""
         ratios = [row.ratio for row in self.rows if row.ratio is not None]
-        return f"best {min([1.0, *ratios]):.2f} of the default's time"
+        best = f"best {min([1.0, *ratios]):.2f} of the default's time"
+        activity.part(best, len(self.rows), self._budget.trials)
 
     def _decide(self) -> Winner:
         """The winner: an earlier one where nothing new was found, or one of the finalists."""

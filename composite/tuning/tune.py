@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,11 @@ from composite.kernels import cache, chosen, produce
 from composite.kernels.claims import Claimed
 from composite.kernels.tuned import Database, Record, Winner
 from composite.ops.op import CompositeOp
+from composite.progress import activity
+from composite.progress.event import Listener
 from composite.tuning import calls
 from composite.tuning.local import Local
-from composite.tuning.session import Budget, Measurer, Progress, Row, Session
+from composite.tuning.session import Budget, Measurer, Row, Session
 from composite.tuning.space import Built, Rejected, Space
 
 _SAVED = 5.0  # seconds between two times that the database is written
@@ -78,7 +81,7 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
     database: str | os.PathLike[str] | None = None,
     tracker: str | None = None,
     key: str = "",
-    progress: Progress = lambda *_: None,
+    progress: Listener | None = None,
     **attrs: Any,
 ) -> Tuned:
     """Searches for the fastest choices of a kernel's schedule, by measuring.
@@ -96,8 +99,8 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
             the folder of the kernel cache, which every process of this user reads.
         tracker: "host:port" of a TVM RPC tracker, whose servers measure instead of this machine.
         key: the key of these servers.
-        progress: is called after each trial with the number of trials done, their total, and the
-            results so far.
+        progress: is called with ProgressEvents, a part for each trial, named by the best result so
+            far. Without it, standard error shows them if it is a terminal.
         **attrs: attributes and further inputs, by name.
 
     Returns:
@@ -119,9 +122,9 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
         raise ValueError(f"composite.tune: no budget: trials={trials}, seconds={seconds}")
     file = _file(database)
     known = Database.read(file) if file.exists() else Database()
-    worker.wait()  # what compiles beside it would be measured as well
-    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
-        space = _space(op, args, attrs, Path(folder))
+    with activity.told(f"tune {op.__name__}", progress), _folder() as folder:
+        worker.wait()  # what compiles beside it would be measured as well
+        space = _space(op, args, attrs, folder)
         name = space.identity.tuning_key(space.target.key)
         record = known.records.setdefault(
             name, Record(op.op_name, described(space.request), space.target.key)
@@ -131,10 +134,10 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
             session = Session(space, record, measurer, Budget(trials, seconds, start))
         except Rejected as error:
             raise ValueError(f"no kernel for {op.__name__}({record.call}): {error}") from error
-        winner = _search(session, record, progress, _saver(file, Database({name: record})))
-    choices = record.trials[winner.code].choices if winner.code in record.trials else {}
-    if choices and tracker is None:
-        _install(space.request)
+        winner = _search(session, record, _saver(file, Database({name: record})))
+        choices = record.trials[winner.code].choices if winner.code in record.trials else {}
+        if choices and tracker is None:
+            _install(space.request)
     return Tuned(
         op.op_name,
         record.call,
@@ -148,12 +151,17 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
     )
 
 
-def _search(
-    session: Session, record: Record, progress: Progress, save: Callable[[float], None]
-) -> Winner:
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """For the libraries of the trials."""
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
+        yield Path(folder)
+
+
+def _search(session: Session, record: Record, save: Callable[[float], None]) -> Winner:
     """The winner, which the record then has; the file has what was found, however it ends."""
     try:
-        winner = session.run(progress, lambda: save(_SAVED))
+        winner = session.run(lambda: save(_SAVED))
         record.winners[session.machine] = winner
     finally:
         save(0.0)

@@ -37,6 +37,16 @@ def test_the_readme_has_the_table_and_the_picture_of_the_page(
     assert "(docs/ratios.svg)" in readme
 
 
+def test_the_readme_has_the_table_of_models_of_the_page(golden: Callable[[str, str], None]) -> None:
+    readme = README.read_text(encoding="utf-8")
+    head, mark, rest = readme.partition("<!-- models: ")
+    name, end, rest = rest.partition(" -->\n")
+    tail = rest.partition("\n<!-- /models -->")[2]
+    table = "\n".join(compared.models((ROOT / name).read_text(encoding="utf-8"))).strip()
+    golden(f"{head}{mark}{name}{end}\n{table}\n\n<!-- /models -->{tail}", str(README))
+    assert table.count("\n") > 5
+
+
 def test_each_family_has_a_row_and_each_of_its_peers_a_marker() -> None:
     svg = ElementTree.fromstring(draw(render(results())))
     rows = [text.text for text in svg.iter(f"{SVG}text") if text.find(f"{SVG}tspan") is not None]

@@ -108,7 +108,7 @@ def test_a_search_of_shapes_does_not_end_the_process():
 
 def test_variations_of_a_given_call():
     x = np.ones([4, 3], np.float32)
-    samples = list(given(ops.bend, [x], {"by": 2.0}))
+    samples = [make() for make in given(ops.bend, [x], {"by": 2.0})]
     labels = [sample.label for sample in samples]
     assert labels == [
         *("as given", "in float64", "with NaN", "with infinity", "with -infinity"),

@@ -22,6 +22,7 @@ COMMANDS = (
         "bench",
         "bisect",
         "build",
+        "cache",
         "check",
         "config",
         "explain",

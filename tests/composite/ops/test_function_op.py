@@ -284,3 +284,9 @@ def test_a_saved_gradient_is_differentiated_in_a_fresh_process(
 ) -> None:
     run_python(MODEL, str(tmp_path / "model"))
     run_python(LOADED, str(tmp_path / "model"))
+
+
+def test_names_for_people() -> None:
+    names = ("__composite_region_0123456789abcdef", "__composite_Dense_backward_f00123456789", "f")
+    found = [function_op.in_short(name) for name in names]
+    assert found == ["region 89abcdef", "Dense backward 23456789", "f"]

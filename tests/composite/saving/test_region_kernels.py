@@ -99,6 +99,33 @@ def test_a_process_that_compiles_nothing(
     assert done.stdout.strip() == printed
 
 
+_MAY_COMPILE = """
+import sys
+from pathlib import Path
+import numpy as np
+import tensorflow as tf
+import composite
+fast = Path(sys.argv[1])
+model = composite.load_model(fast, native_code=True)
+for rows in (8, 21, 1):
+    sample = np.load(fast.parent / f"{rows}.npz")
+    for _ in range(30):
+        y = model.signatures["serving_default"](x=tf.constant(sample["x"]))["y"]
+    np.testing.assert_allclose(y, sample["y"], rtol=1e-4, atol=1e-5)
+    composite.wait()
+stats = composite.stats()
+print(stats["kernel_launches"] > 0, stats["requests"], stats["compiles"])
+"""
+
+
+def test_a_process_that_may_compile_has_nothing_to(
+    fast: Path, tmp_path: Path, run_python: RunPython
+) -> None:
+    env = {"COMPOSITE_CACHE_DIR": str(tmp_path / "cache")}
+    done = run_python(_MAY_COMPILE, str(fast), env=env)
+    assert done.stdout.strip() == "True 0 0"
+
+
 _COMPILES = """
 import sys
 import numpy as np

@@ -85,14 +85,15 @@ def strategy(rows: int, act: str) -> str:
 
 @pytest.mark.slow
 def test_a_tuning_is_measured_kept_and_not_repeated(tmp_path: Path) -> None:
-    told: list[tuple[int, int, str]] = []
+    told: list[composite.ProgressEvent] = []
     file = tmp_path / "t.json"
     found = composite.tune(
-        dense, *call(), act="RELU", trials=2, database=file, progress=lambda *a: told.append(a)
+        dense, *call(), act="RELU", trials=2, database=file, progress=told.append
     )
     assert len(found.trials) == found.measured == 2
     assert found.us <= found.default_us
-    assert told[-1][:2] == (2, 2)
+    assert (told[-1].done, told[-1].total) == (2, 2)
+    assert "of the default's time" in told[-1].name
     for row in found.trials:
         assert row.choices and (row.us is None) == bool(row.error)
     (record,) = Database.read(file).records.values()
