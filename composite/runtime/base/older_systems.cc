@@ -1,7 +1,7 @@
 // TensorFlow's wheel runs with glibc 2.27 and the C++ library of GCC 7, and so does this library,
 // on whatever system it is compiled. What the linker would take from newer ones is defined here,
-// for this library alone: the symbols are hidden. tests/test_packaging.py finds those that are
-// missing.
+// for this library alone: the symbols are hidden. tests/runtime/base/test_older_systems.py finds
+// those that are missing.
 #include <ext/atomicity.h>
 
 #if defined(__GLIBC__) && defined(__x86_64__)
