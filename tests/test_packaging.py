@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.metadata as importlib_metadata
 import io
+import json
 import os
 import platform
 import re
@@ -169,6 +170,18 @@ def test_the_tag_names_a_glibc_that_has_what_the_libraries_need(plain_wheel, whe
         needed |= {version: name for symbols in versions.values() for version in symbols}
     minors = {int(v.split(".")[1]): v for v in needed if re.fullmatch(r"GLIBC_2\.[\d.]+", v)}
     assert max(minors) <= glibc_of(wheel) <= int(platform.libc_ver()[1].split(".")[1]), needed
+
+
+def test_it_can_be_installed_wherever_tensorflow_can(wheel):
+    stamp = json.loads((ROOT / "composite" / "runtime" / "build_info.json").read_text("utf-8"))
+    if int(stamp["compiler"].split()[1].split(".")[0]) > 12:
+        pytest.skip(f"{stamp['compiler']} uses symbols of newer systems, see docs/packaging.md")
+    command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (tag,) = re.findall(r'constrains the platform tag to\s+"(manylinux_2_\d+)_x86_64"', said)
+    tensorflow = importlib_metadata.distribution(TENSORFLOW).read_text("WHEEL") or ""
+    (theirs,) = re.findall(r"manylinux_2_(\d+)_x86_64", tensorflow)
+    assert int(tag.rpartition("_")[2]) <= int(theirs), said
 
 
 def test_no_path_of_this_machine_travels(wheel):

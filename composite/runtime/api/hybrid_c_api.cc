@@ -1,9 +1,9 @@
 #include "composite/runtime/hybrid_c_api.h"
 
-#include <filesystem>
+#include <stdlib.h>
+
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,9 +26,9 @@ const HybridModel* Unwrap(const composite_hybrid* model) {
 }
 
 absl::StatusOr<std::unique_ptr<HybridModel>> Open(const std::string& path) {
-  std::error_code missing;  // a link may lead to the file; where there is none, the model says so
-  const std::filesystem::path file = std::filesystem::canonical(path, missing);
-  return HybridModel::Open(missing ? path : file.string(), composite::tvm_ffi::ByName());
+  // A link may lead to the file; where there is none, the model says so.
+  const std::unique_ptr<char, decltype(&free)> file(realpath(path.c_str(), nullptr), &free);
+  return HybridModel::Open(file == nullptr ? path : file.get(), composite::tvm_ffi::ByName());
 }
 
 absl::Status Call(HybridModel* model, TF_Tensor* const* inputs, int input_count,

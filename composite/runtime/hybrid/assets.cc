@@ -2,32 +2,30 @@
 
 #include <stdlib.h>
 
-#include <fstream>
+#include <cstdint>
+#include <memory>
 #include <string>
-#include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/path.h"
 
 namespace composite {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr char kAsset[] = "_composite_asset";  // ASSET of assets.py
 
-absl::Status WriteFile(const fs::path& file, const std::string& content) {
-  std::error_code error;
-  fs::create_directory(file.parent_path(), error);
-  std::ofstream stream(file, std::ios::binary);
-  stream << content;
-  stream.close();
-  if (!stream) return absl::UnavailableError(absl::StrCat("cannot write ", file.string()));
-  return absl::OkStatus();
+absl::Status WriteFile(const std::string& folder, absl::string_view name,
+                       const std::string& content, std::string* file) {
+  tensorflow::Env* const env = tensorflow::Env::Default();
+  TF_RETURN_IF_ERROR(env->CreateDir(folder));
+  *file = tensorflow::io::JoinPath(folder, name);
+  return tensorflow::WriteStringToFile(env, *file, content);
 }
 
 }  // namespace
@@ -38,13 +36,14 @@ absl::StatusOr<std::unique_ptr<AssetFolder>> AssetFolder::Write(tensorflow::Grap
     if (node.attr().count(kAsset) != 0) marked.push_back(&node);
   }
   if (marked.empty()) return std::unique_ptr<AssetFolder>();
-  std::error_code error;
-  const fs::path temporary = fs::temp_directory_path(error);
-  if (error) {
+  const char* const named = getenv("TMPDIR");
+  const std::string temporary = named != nullptr ? named : "/tmp";
+  const absl::Status usable = tensorflow::Env::Default()->IsDirectory(temporary);
+  if (!usable.ok()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("there is no folder for temporary files (TMPDIR): ", error.message()));
+        absl::StrCat("there is no folder for temporary files (TMPDIR): ", usable.message()));
   }
-  std::string made = (temporary / "composite-XXXXXX").string();
+  std::string made = tensorflow::io::JoinPath(temporary, "composite-XXXXXX");
   if (mkdtemp(made.data()) == nullptr) {
     return absl::UnavailableError(absl::StrCat("cannot make the folder ", made));
   }
@@ -52,20 +51,22 @@ absl::StatusOr<std::unique_ptr<AssetFolder>> AssetFolder::Write(tensorflow::Grap
   for (size_t k = 0; k < marked.size(); ++k) {
     auto& attrs = *marked[k]->mutable_attr();
     tensorflow::TensorProto* const value = attrs["value"].mutable_tensor();
-    const fs::path name = fs::path(attrs[kAsset].s()).filename();
+    const std::string& path = attrs[kAsset].s();
+    const absl::string_view name = tensorflow::io::Basename(path);
     if (value->string_val_size() != 1 || name.empty()) {
       return absl::InvalidArgumentError("a file of the module has no content or no name");
     }
-    const fs::path file = folder->path_ / std::to_string(k) / name;
-    TF_RETURN_IF_ERROR(WriteFile(file, value->string_val(0)));
-    value->set_string_val(0, file.string());
+    std::string file;
+    TF_RETURN_IF_ERROR(WriteFile(tensorflow::io::JoinPath(folder->path_, absl::StrCat(k)), name,
+                                 value->string_val(0), &file));
+    value->set_string_val(0, file);
   }
   return folder;
 }
 
 AssetFolder::~AssetFolder() {
-  std::error_code error;
-  fs::remove_all(path_, error);
+  int64_t files, folders;  // that are left, in a folder for temporary files
+  tensorflow::Env::Default()->DeleteRecursively(path_, &files, &folders).IgnoreError();
 }
 
 }  // namespace composite

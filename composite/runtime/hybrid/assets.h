@@ -2,8 +2,9 @@
 #ifndef COMPOSITE_RUNTIME_HYBRID_ASSETS_H_
 #define COMPOSITE_RUNTIME_HYBRID_ASSETS_H_
 
-#include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,9 +22,9 @@ class AssetFolder {
   AssetFolder& operator=(const AssetFolder&) = delete;
 
  private:
-  explicit AssetFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit AssetFolder(std::string path) : path_(std::move(path)) {}
 
-  const std::filesystem::path path_;
+  const std::string path_;
 };
 
 }  // namespace composite

@@ -188,11 +188,7 @@ absl::StatusOr<std::string> Digits(double magnitude, const Specification& spec) 
   const int precision = spec.precision < 0 ? 6 : spec.precision;
   const char type = absl::ascii_tolower(spec.type);
   if (type == 'e' || type == 'f' || type == '%') {
-    std::string text(precision + 400, '\0');
-    const auto style = type == 'e' ? std::chars_format::scientific : std::chars_format::fixed;
-    const auto end =
-        std::to_chars(text.data(), text.data() + text.size(), magnitude, style, precision);
-    text.resize(end.ptr - text.data());
+    std::string text = Printed(magnitude, precision, type == 'e' ? 'e' : 'f');
     if (spec.alternate && precision == 0) text.insert(std::min(text.find('e'), text.size()), ".");
     return text;
   }

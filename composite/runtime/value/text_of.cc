@@ -1,8 +1,8 @@
 #include "composite/runtime/value/text_of.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +20,8 @@
 namespace composite {
 namespace {
 
+constexpr char kDigits[] = "0123456789";
+
 // From "d.ddde+xx".
 WrittenDigits ParseScientific(absl::string_view text) {
   const size_t exponent = text.find('e');
@@ -32,6 +34,24 @@ WrittenDigits ParseScientific(absl::string_view text) {
   if (digits[0] == '+') digits.remove_prefix(1);
   if (absl::SimpleAtoi(digits, &power)) decimal.point = power + 1;
   return decimal;
+}
+
+// To the last digit.
+void AddOne(WrittenDigits* decimal) {
+  const size_t last = decimal->digits.find_last_not_of('9');
+  if (last == std::string::npos) {
+    decimal->digits = "1";
+    ++decimal->point;
+    return;
+  }
+  decimal->digits.resize(last + 1);
+  ++decimal->digits[last];
+}
+
+bool ReadsAs(const WrittenDigits& decimal, double magnitude) {
+  double read = 0;
+  return absl::SimpleAtod(absl::StrCat("0.", decimal.digits, "e", decimal.point), &read) &&
+         read == magnitude;
 }
 
 std::string FloatRepr(double v) {
@@ -156,18 +176,31 @@ absl::StatusOr<std::string> Text(const Value& value, bool ascii, bool str) {
 
 }  // namespace
 
+std::string Printed(double number, int precision, char type) {
+  const char format[] = {'%', '.', '*', type, '\0'};
+  std::string text(std::snprintf(nullptr, 0, format, precision, number), '\0');
+  std::snprintf(text.data(), text.size() + 1, format, precision, number);
+  if (precision > 0) {  // the locale's point, which may be several bytes
+    const size_t point = text.find_first_not_of(kDigits);
+    text.replace(point, text.find_first_of(kDigits, point) - point, ".");
+  }
+  return text;
+}
+
 WrittenDigits ShortestDecimal(double magnitude) {
-  char buffer[64];
-  const auto end =
-      std::to_chars(buffer, buffer + sizeof buffer, magnitude, std::chars_format::scientific);
-  return ParseScientific({buffer, static_cast<size_t>(end.ptr - buffer)});
+  for (int digits = 1; digits < 17; ++digits) {
+    WrittenDigits decimal = RoundedDecimal(magnitude, digits);
+    if (ReadsAs(decimal, magnitude)) return decimal;
+    // Numbers below a power of two are closer to it than those above: the next decimal may be read
+    // as it though the nearest is not.
+    AddOne(&decimal);
+    if (ReadsAs(decimal, magnitude)) return decimal;
+  }
+  return RoundedDecimal(magnitude, 17);
 }
 
 WrittenDigits RoundedDecimal(double magnitude, int digits) {
-  std::string buffer(digits + 64, '\0');
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), magnitude,
-                                 std::chars_format::scientific, digits - 1);
-  return ParseScientific({buffer.data(), static_cast<size_t>(end.ptr - buffer.data())});
+  return ParseScientific(Printed(magnitude, digits - 1, 'e'));
 }
 
 std::string WriteDecimal(const WrittenDigits& decimal, int limit, bool whole) {

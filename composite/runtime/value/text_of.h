@@ -16,6 +16,9 @@ struct WrittenDigits {
   int point = 0;
 };
 
+// As C's printf writes a finite number by the types e and f, with the point of the C locale.
+std::string Printed(double number, int precision, char type);
+
 // The fewest digits that are read as this number again.
 WrittenDigits ShortestDecimal(double magnitude);
 // So many digits, correctly rounded.

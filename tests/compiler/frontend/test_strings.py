@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import locale
 import random
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,6 +95,29 @@ def test_text_is_what_python_makes(text: str) -> None:
     assert text_of(op, X) == op.python_function(X, **DEFAULTS)
     given = {"k": -12, "r": -1536.125, "flag": False, "s": "x'y"}
     assert text_of(op, X, **given) == op.python_function(X, **{**DEFAULTS, **given})
+
+
+def test_a_float_has_the_fewest_digits_that_are_read_as_it() -> None:
+    op = define("return f'{2.0 ** k!r} {-(3.0 ** k)} {2.0 ** k:.25g} {2.0 ** k:.9e} {r}'")
+    # At some powers of two the nearest decimal of so many digits is another number.
+    for k in (-1074, -1022, -1017, -44, -24, -1, 0, 53, 89, 122, 333, 646):
+        assert text_of(op, X, k=k) == op.python_function(X, **{**DEFAULTS, "k": k})
+
+
+def test_the_point_is_that_of_no_locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales/de_DE").is_file():
+        pytest.skip("no locale can be made here")
+    made = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.UTF-8")]
+    subprocess.run(made, check=True)
+    monkeypatch.setenv("LOCPATH", str(tmp_path))
+    former = locale.setlocale(locale.LC_NUMERIC)
+    locale.setlocale(locale.LC_NUMERIC, "de_DE.UTF-8")
+    try:
+        assert locale.str(2.5) == "2,5"
+        op = define("return f'{r} {r:.3f} {r:.0e} {r:.3e} {r:%} {r:,.2f}'")
+        assert text_of(op, X, r=1536.125) == op.python_function(X, **{**DEFAULTS, "r": 1536.125})
+    finally:
+        locale.setlocale(locale.LC_NUMERIC, former)
 
 
 def test_variables_of_loops_are_formatted_where_they_are_known() -> None:
