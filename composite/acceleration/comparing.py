@@ -16,6 +16,8 @@ from composite.acceleration.direct import DirectCalls
 from composite.acceleration.recognized import Recognizing
 from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Compiled
 from composite.binding import settings
+from composite.binding.log import logger
+from composite.compiler import account
 from composite.counters import stats
 from composite.jit import worker
 from composite.ops.op import CompositeOp
@@ -121,11 +123,25 @@ def compared(
     terms: Terms,
     ops: Sequence[CompositeOp] | None = (),
 ) -> Accelerated:
-    """Runs a function on these inputs without and with regions.
+    """Runs a function on these inputs without and with regions, and says how long that took.
 
     `name` is what the report calls it; `ops` are recognized in it before regions are formed, None
     for those of the process.
     """
+    with account.collected() as steps:
+        made = _compared(call, name, given, terms, ops)
+    made.report = replace(made.report, steps=steps.read())
+    logger.info("%s: accelerated in %s", name, made.report.steps)
+    return made
+
+
+def _compared(
+    call: Callable[..., Any],
+    name: str,
+    given: Sequence[Any],
+    terms: Terms,
+    ops: Sequence[CompositeOp] | None,
+) -> Accelerated:
     for batch in terms.batches:
         at_batch(given, batch)  # before anything is compiled
     word = word_of(name)
@@ -135,9 +151,10 @@ def compared(
     end = terms.end()
     regions, partition, is_complete = formed(recognizing or call, word, given, terms.deny, end)
     before = stats()
-    found = flat(regions(*given))
-    calls = (stats() - before).by_region
-    moved = deviation(found, wanted, terms.rtol)
+    with account.step("compare"):
+        found = flat(regions(*given))
+        calls = (stats() - before).by_region
+        moved = deviation(found, wanted, terms.rtol)
     compiled, by_xla = _by_xla(call, word, given, wanted, terms) if terms.xla else (None, None)
     functions = [original, regions] + ([] if compiled is None else [compiled])
     ways = [Accelerated(function, call) for function in functions]
@@ -235,7 +252,10 @@ def without_regions(
     """A function without regions, and its outputs."""
     original = traced(call, f"original_{word}")
     with settings.options(regions=False):
-        return original, flat(original(*given))
+        with account.step("trace"):
+            original.get_concrete_function(*given)
+        with account.step("compare"):
+            return original, flat(original(*given))
 
 
 def formed(
@@ -252,7 +272,8 @@ def formed(
     """
     while True:
         regions = traced(call, mark(deny) + word)
-        concrete = regions.get_concrete_function(*given)
+        with account.step("trace"):
+            concrete = regions.get_concrete_function(*given)
         found = graph.partition(concrete, deny)
         is_complete = settled(regions, given, end)
         if graph.partition(concrete, deny) == found:
@@ -264,10 +285,12 @@ def settled(function: Callable[..., Any], given: Sequence[Any], end: float | Non
     for _ in range(_MOST_ROUNDS):
         before = stats()["requests"]
         with settings.options(backend="auto"):  # a refused node is left out of the next trace
-            for _ in range(_WARM):
-                function(*given)
-        if not worker.wait(None if end is None else max(end - time.monotonic(), 0.0)):
-            return False
+            with account.step("warm up"):
+                for _ in range(_WARM):
+                    function(*given)
+        with account.step("wait"):
+            if not worker.wait(None if end is None else max(end - time.monotonic(), 0.0)):
+                return False
         if stats()["requests"] == before:
             break
     return True
@@ -283,6 +306,7 @@ def traced(call: Callable[..., Any], name: str, *, jit_compile: bool | None = No
     return tf.function(traced, jit_compile=jit_compile)
 
 
+@account.step("time")
 def _times(functions: Sequence[Any], inputs: Sequence[Any]) -> list[float]:
     """The median seconds of a call of each function, in turns."""
     seconds: list[list[float]] = [[] for _ in functions]

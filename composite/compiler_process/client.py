@@ -9,6 +9,7 @@ interpreter can be started, as in a program that has Python embedded.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -17,12 +18,13 @@ from types import MappingProxyType
 from typing import Any
 
 from composite.binding.log import logger
+from composite.compiler import account
 from composite.compiler.tvm import Chosen, LinkError, Target
 from composite.compiler.tvm.cuda.nvrtc import NvrtcError
 from composite.compiler_process import service
 from composite.compiler_process.messages import Message
 from composite.compiler_process.process import CannotStart, Gone, HungUp, Process
-from composite.compiler_process.tasks import CompilerError, Made, Task, answered
+from composite.compiler_process.tasks import CompilerError, Made, Task, answered, steps_of
 
 ENVIRONMENT = "COMPOSITE_COMPILER"
 LIMIT = 180.0  # seconds that a task may take; the largest kernels take ten
@@ -122,7 +124,20 @@ class Client:
         Raises NotCovered and LinkError, as the compiler does; CompilerError for whatever else it
         raises; CompilerGone; Stopped once `stopping()`, which is asked now and then, says so.
         """
-        return answered(task, self._answer(task.message(), stopping))
+        with account.step("queue"):
+            answer = self._answer(task.message(), stopping)
+            account.note(steps_of(answer))
+        return answered(task, answer)
+
+    def begin(self) -> None:
+        """Start the compiler's process, which gets ready for tasks meanwhile; nothing if it runs.
+
+        A process that cannot be started is told by the first task.
+        """
+        with contextlib.suppress(CompilerGone):
+            process = self._running()
+            if process is not None:
+                process.begin()
 
     def _answer(self, task: Message, stopping: Callable[[], bool]) -> Message:
         while True:
@@ -154,7 +169,8 @@ class Client:
                         f"again in {left:.0f} s at the earliest"
                     )
                 try:
-                    self._process = Process(self._limit)
+                    with account.step("start"):
+                        self._process = Process(self._limit)
                 except CannotStart as error:
                     self._is_inside = True
                     logger.warning("kernels are compiled in this process: %s", error)
@@ -184,4 +200,5 @@ class Client:
 
 _client = Client()
 perform = _client.perform
+begin = _client.begin
 os.register_at_fork(after_in_child=_client.in_child)

@@ -24,6 +24,7 @@ from composite.binding import native
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import PROGRAM, NodeDef, record
+from composite.compiler import account
 from composite.compiler.tvm import NotCovered
 from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
@@ -81,12 +82,14 @@ class Worker:
 
     def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> bool:
         """Whether a request was served; False where another process serves such a one."""
-        try:
-            outcome = _outcome(
-                message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
-            )
-        except Claimed:
-            return False
+        with account.collected() as steps:
+            try:
+                outcome = _outcome(
+                    message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
+                )
+            except Claimed:
+                return False
+        logger.info("%s: %s in %s", message.op, outcome.status, steps)
         function = message.attr[PROGRAM].s.decode()
         answer = record(name=message.name, function=function, **outcome._asdict())
         try:

@@ -24,6 +24,7 @@ import numpy as np
 import tensorflow as tf
 
 from composite.binding.records import BACKEND, NUMERICS, UNCOUNTED, AttrValue
+from composite.compiler import account
 from composite.kernels.decisions import Times
 from composite.ops import call
 
@@ -55,6 +56,7 @@ _SWEEP_MEMORY = 16 << 20
 _SWEEP_BUDGET = 0.03
 
 
+@account.step("measure")
 def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     op_name: str,
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
@@ -81,6 +83,7 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     return _times(rounds, copies)
 
 
+@account.step("measure")
 def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     op_name: str,
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],

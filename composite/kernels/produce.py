@@ -31,7 +31,7 @@ from composite.kernels.chosen import NOTHING
 from composite.kernels.expansions import expand
 from composite.kernels.key import Identity, sha256
 from composite.kernels.samples import Samples
-from composite.kernels.verdicts import stored, verdict
+from composite.kernels.verdicts import put, stored, verdict
 from composite.reference.exact import is_exact
 from composite.reference.source import CPU, Arithmetic
 
@@ -131,7 +131,7 @@ def settled(
     """Installs a kernel that was checked, then its verdict."""
     if stopping():
         raise Stopped
-    native.call("composite_install", made.to_node_def())
+    put(made)
     decision = verdict(cache, key, made, request, stopping)
     if decision.kernel_wins:
         return Outcome("kernel", "")

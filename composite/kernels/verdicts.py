@@ -18,6 +18,7 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import AttrValue
+from composite.compiler import account
 from composite.kernels import decisions, gpu, installed, shapes
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
@@ -84,8 +85,14 @@ def install(made: KernelRecord, decision: Decision) -> None:
         expansion_times=tuple(point.times.expansion_us for point in points),
         kernel_wins=tuple(point.kernel_wins for point in points),
     )
-    native.call("composite_install", measured.to_node_def())
+    put(measured)
     installed.note(measured)
+
+
+@account.step("install")
+def put(made: KernelRecord) -> None:
+    """Gives a record to the runtime, in the place of an earlier one of the same kernel."""
+    native.call("composite_install", made.to_node_def())
 
 
 def measured(
@@ -132,7 +139,7 @@ def measured_library(
     """Measures a linked kernel that is not installed yet; this process has it from then on."""
     digest = keys.sha256(library.read_bytes())
     trial = replace(made, library=str(library), library_sha256=digest)
-    native.call("composite_install", trial.to_node_def())
+    put(trial)
     *_, decision = measured(trial, request, before)
     # Left unmeasured, it would stand in the way of an equal one that served calls before.
     install(trial, decision)
