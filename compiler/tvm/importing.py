@@ -19,8 +19,9 @@ def import_compiler() -> None:
     import (TVM 0.27): whoever needs these must not call this.
     """
     os.environ["TVM_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    sys.modules["tvm.runtime.disco"] = None  # type: ignore[assignment] - as if it were not installed
-    sys.modules["tvm.relax"] = ModuleType("tvm.relax")
+    left_out: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
+    left_out["tvm.runtime.disco"] = None  # as if it were not installed
+    left_out["tvm.relax"] = ModuleType("tvm.relax")
     import tvm  # noqa: F401
 
     from composite.compiler.tvm.strategy import strategies_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -132,7 +133,7 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         return model_folder.accelerated(Path(model), Path(out), asked)
     if out is not None or signatures is not None:
         raise TypeError("out= and signatures= are for the folder of a SavedModel")
-    return compared(*call_of(model, inputs, size), terms, ops)
+    return compared(*call_of(model, inputs, size), replace(terms, at_rest=True), ops)
 
 
 class Called(NamedTuple):

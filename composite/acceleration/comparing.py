@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 import statistics
 import time
@@ -25,12 +27,13 @@ from composite.trials.results import Array, deviation, flat
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
 MARK = "composite_accelerated_"
-_ROUNDS = 25
-_BUDGET = 2.0  # seconds of timed runs of each function, roughly
+_FEWEST = 7  # rounds of timed runs, however long they take
+_LEAST = 0.2  # seconds of timed runs of each function, where the result is clear,
+_BUDGET = 2.0  # and where it is not, roughly
 _LONGEST = 300  # characters of XLA's error that a report has
-# Calls in which nodes ask for their kernels, also for those that have variables at rest for
-# constants (composite/runtime/run/kernel_view.h).
-_WARM = 20
+# Calls in which nodes ask for their kernels: where variables are waited for, also for those that
+# have variables at rest for constants (composite/runtime/run/kernel_view.h).
+_WARM, _WARM_AT_REST = 20, 3
 _MOST_ROUNDS = 8  # of such calls, until no node asks for more
 
 
@@ -44,6 +47,12 @@ class Terms:
     min_gain: float = LEAST_GAIN
     xla: bool = False
     batches: tuple[int, ...] = ()
+    at_rest: bool = False  # kernels are for variables that nobody writes to, and for no others
+
+    @property
+    def calls(self) -> int:
+        """In how many calls nodes ask for all of their kernels."""
+        return _WARM_AT_REST if self.at_rest else _WARM
 
     def end(self) -> float | None:
         """When to stop waiting for kernels, by the monotonic clock."""
@@ -128,7 +137,8 @@ def compared(
     `name` is what the report calls it; `ops` are recognized in it before regions are formed, None
     for those of the process.
     """
-    with account.collected() as steps:
+    presumed = settings.resting_variables() if terms.at_rest else contextlib.nullcontext()
+    with account.collected() as steps, presumed:
         made = _compared(call, name, given, terms, ops)
     made.report = replace(made.report, steps=steps.read())
     logger.info("%s: accelerated in %s", name, made.report.steps)
@@ -145,11 +155,13 @@ def _compared(
     for batch in terms.batches:
         at_batch(given, batch)  # before anything is compiled
     word = word_of(name)
-    original, wanted = without_regions(call, word, given)
     worker.start_for_regions()
+    original, wanted = without_regions(call, word, given)
     recognizing = None if ops is not None and not ops else Recognizing(call, ops)
     end = terms.end()
-    regions, partition, is_complete = formed(recognizing or call, word, given, terms.deny, end)
+    regions, partition, is_complete = formed(
+        recognizing or call, word, given, terms.deny, end, calls=terms.calls
+    )
     before = stats()
     with account.step("compare"):
         found = flat(regions(*given))
@@ -158,8 +170,8 @@ def _compared(
     compiled, by_xla = _by_xla(call, word, given, wanted, terms) if terms.xla else (None, None)
     functions = [original, regions] + ([] if compiled is None else [compiled])
     ways = [Accelerated(function, call) for function in functions]
-    is_complete &= settled(ways[1], given, end)  # which has nodes of its own
-    times = _times(ways, given)
+    is_complete &= settled(ways[1], given, end, calls=terms.calls)  # which has nodes of its own
+    times = _times(ways, given, terms.min_gain)
     if by_xla is not None and compiled is not None:
         by_xla = replace(by_xla, microseconds=1e6 * times[2])
     report = AccelerationReport(
@@ -203,10 +215,10 @@ def _at(
 ) -> AccelerationReport:
     """The report of a call with another batch."""
     inputs = at_batch(given, batch)
-    is_complete = settled(ways[1], inputs, terms.end())
+    is_complete = settled(ways[1], inputs, terms.end(), calls=terms.calls)
     wanted, *found = [flat(way(*inputs)) for way in ways]
     moved = [deviation(one, wanted, terms.rtol) for one in found]
-    times = [1e6 * seconds for seconds in _times(ways, inputs)]
+    times = [1e6 * seconds for seconds in _times(ways, inputs, terms.min_gain)]
     xla = None if len(ways) < 3 else Compiled(deviation=moved[1], microseconds=times[2])
     return replace(
         report,
@@ -258,12 +270,14 @@ def without_regions(
             return original, flat(original(*given))
 
 
-def formed(
+def formed(  # noqa: PLR0913 - a call, and how kernels are asked for
     call: Callable[..., Any],
     word: str,
     given: Sequence[Any],
     deny: Sequence[str],
     end: float | None,
+    *,
+    calls: int = _WARM,
 ) -> tuple[Any, graph.Partition, bool]:
     """A function with regions, these, and whether their kernels were ready at a monotonic time.
 
@@ -275,19 +289,24 @@ def formed(
         with account.step("trace"):
             concrete = regions.get_concrete_function(*given)
         found = graph.partition(concrete, deny)
-        is_complete = settled(regions, given, end)
+        is_complete = settled(regions, given, end, calls=calls)
         if graph.partition(concrete, deny) == found:
             return regions, found, is_complete
 
 
-def settled(function: Callable[..., Any], given: Sequence[Any], end: float | None) -> bool:
-    """Calls a function until its nodes ask for no more kernels; whether all were ready in time."""
+def settled(
+    function: Callable[..., Any], given: Sequence[Any], end: float | None, *, calls: int = _WARM
+) -> bool:
+    """Calls a function until its nodes ask for no more kernels; whether all were ready in time.
+
+    They have asked for all that they know of after so many `calls`.
+    """
     for _ in range(_MOST_ROUNDS):
         before = stats()["requests"]
-        with settings.options(backend="auto"):  # a refused node is left out of the next trace
-            with account.step("warm up"):
-                for _ in range(_WARM):
-                    function(*given)
+        # A refused node is left out of the next trace.
+        with account.step("warm up"), settings.options(backend="auto"):
+            for _ in range(calls):
+                function(*given)
         with account.step("wait"):
             if not worker.wait(None if end is None else max(end - time.monotonic(), 0.0)):
                 return False
@@ -307,14 +326,26 @@ def traced(call: Callable[..., Any], name: str, *, jit_compile: bool | None = No
 
 
 @account.step("time")
-def _times(functions: Sequence[Any], inputs: Sequence[Any]) -> list[float]:
-    """The median seconds of a call of each function, in turns."""
+def _times(functions: Sequence[Any], inputs: Sequence[Any], gain: float) -> list[float]:
+    """The median seconds of a call of each function, in turns, until it is clear which to call."""
     seconds: list[list[float]] = [[] for _ in functions]
-    end = time.perf_counter() + _BUDGET * len(functions)
-    while len(seconds[0]) < _ROUNDS or time.perf_counter() < end:
+    begin = time.perf_counter()
+    while len(seconds[0]) < _FEWEST or (time.perf_counter() - begin) / len(functions) < (
+        _LEAST if _is_clear(seconds, gain) else _BUDGET
+    ):
         for function, times in zip(functions, seconds, strict=True):
             start = time.perf_counter()
             result = function(*inputs)
             tf.nest.map_structure(lambda tensor: tensor.numpy(), result)
             times.append(time.perf_counter() - start)
     return [statistics.median(times) for times in seconds]
+
+
+def _is_clear(seconds: Sequence[Sequence[float]], gain: float) -> bool:
+    """Whether rounds agree, of each two functions, that the second gains so much or does not."""
+    for first, second in itertools.combinations(seconds, 2):
+        ratios = [a / b for a, b in zip(first, second, strict=True)]
+        low, _, high = statistics.quantiles(ratios, n=4)
+        if low < gain < high:
+            return False
+    return True

@@ -26,6 +26,7 @@ from composite.binding.log import logger
 from composite.binding.records import PROGRAM, NodeDef, record
 from composite.compiler import account
 from composite.compiler.tvm import NotCovered
+from composite.compiler_process import client
 from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
 from composite.kernels import produce, refusals, unchecked, verify
@@ -70,6 +71,8 @@ class Worker:
         kernels = functools.cache(open_default)
         elsewhere: list[NodeDef] = []  # requests that other processes serve
         try:
+            if enabled() and kernels().is_empty:
+                client.begin()  # the first call will want a kernel that nobody has made
             with call.eager_mode():
                 while not self._stopping.is_set():
                     wake = _AGAIN_MS if elsewhere else _WAKE_MS

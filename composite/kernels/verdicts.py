@@ -111,9 +111,8 @@ def measured(
     device = gpu.device_name(request.device) if request.device else HOST
     own = specs(shapes.of_inputs(exact, sizes), dtypes)
     values_of_sizes = shapes.of_sizes(exact, sizes)
-    times = {asked: measure(*node, own, constants, values_of_sizes, device)}
-    if times[asked].close and before is None:
-        times[asked] = measure(*node, own, constants, values_of_sizes, device, cached=True)
+    settle = before is None  # which decides where a result is close
+    times = {asked: measure(*node, own, constants, values_of_sizes, device, settle=settle)}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
     others = [v for v in around if longest * shapes.size(v) / asked <= _LONGEST_US]
