@@ -45,7 +45,9 @@ _COPIES = 16
 _CHAIN = 0.002  # seconds that copies take at least, if that many are not more
 _MEMORY = 64 << 20  # bytes of inputs, at most
 _CACHED_MEMORY = 4 << 20
-_CONSTANTS = 16 << 20  # bytes of constants, which tracing and grappler copy a few times
+# Bytes of constants of several nodes: tracing and grappler copy them a few times, and TensorFlow
+# keeps what it made of a function as long as the process runs.
+_CONSTANTS = 4 << 20
 _ROUNDS = 60
 _FEWEST = 5  # rounds, however long one takes
 # Of a size beside the one that was asked for:

@@ -19,7 +19,7 @@ from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import AttrValue
 from composite.compiler import account
-from composite.kernels import decisions, gpu, installed, shapes
+from composite.kernels import decisions, gpu, installed, shapes, turns
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
@@ -43,10 +43,11 @@ def verdict(
     if decision is not None:
         install(made, decision)
         return decision
-    for decision in measured(made, request):
-        install(made, decision)
-        if stopping():
-            return decision
+    with turns.measuring():
+        for decision in measured(made, request):
+            install(made, decision)
+            if stopping():
+                return decision
     assert decision is not None, "the size of the call that asked is always measured"
     # Another process may have been quicker. Its verdict stands, so that both take one path.
     theirs = stored(cache, key, request)
