@@ -10,6 +10,8 @@ from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding import native
 from composite.binding.records import NodeDef, python_values, record
+from composite.compiler import account
+from composite.compiler.account import Account
 
 
 class RegionCounts(NamedTuple):
@@ -56,15 +58,19 @@ class Stats(Mapping[str, int]):
 
     Attributes:
         by_region: the RegionCounts of each region that was called, by the name of its function.
+        seconds: how long the steps took that made kernels and accelerated functions, by their
+            names (docs/making-kernels.md). No step's seconds are another's too.
     """
 
     def __init__(
         self,
         counts: Mapping[str, int],
         by_region: Mapping[str, RegionCounts] = MappingProxyType({}),
+        seconds: Account | None = None,
     ) -> None:
         self._counts = dict(counts)
         self.by_region = dict(by_region)
+        self.seconds = seconds or Account()
 
     def __getitem__(self, name: str) -> int:
         return self._counts[name]
@@ -78,13 +84,15 @@ class Stats(Mapping[str, int]):
     def __sub__(self, earlier: Mapping[str, int]) -> Stats:
         """What was counted since an earlier reading."""
         counts = {name: count - earlier.get(name, 0) for name, count in self.items()}
-        before = earlier.by_region if isinstance(earlier, Stats) else {}
-        since = {name: _since(now, before.get(name)) for name, now in self.by_region.items()}
-        return Stats(counts, {name: counts for name, counts in since.items() if counts.calls})
+        before = earlier if isinstance(earlier, Stats) else Stats({})
+        since = {n: _since(now, before.by_region.get(n)) for n, now in self.by_region.items()}
+        by_region = {name: counts for name, counts in since.items() if counts.calls}
+        return Stats(counts, by_region, self.seconds - before.seconds)
 
     def __repr__(self) -> str:
         width = max((len(name) for name in self._counts), default=0)
-        return "\n".join(f"{name:<{width}}  {count}" for name, count in self._counts.items())
+        lines = [f"{name:<{width}}  {count}" for name, count in self._counts.items()]
+        return "\n".join([*lines, f"{'seconds':<{width}}  {self.seconds}"])
 
 
 def stats(*, reset: bool = False) -> Stats:
@@ -93,7 +101,7 @@ def stats(*, reset: bool = False) -> Stats:
     counts = NodeDef.FromString(native.call("composite_stats", asked))
     regions = GraphDef.FromString(native.call("composite_region_counts", asked))
     by_region = {node.name: RegionCounts(**python_values(node)) for node in regions.node}
-    return Stats(python_values(counts), by_region)
+    return Stats(python_values(counts), by_region, account.PROCESS.read(reset=reset))
 
 
 def _since(now: RegionCounts, before: RegionCounts | None) -> RegionCounts:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from composite.compiler import account
 from composite.compiler.tvm.choices import Choices, Chosen, Knob, Value
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
@@ -139,8 +140,12 @@ def write(  # noqa: PLR0913 - as compile
     """
     target = target or Target.host()
     try:
-        plan = make_plan(read_function(library_def, in_shapes, sizes))
-        module = make_module(plan, target, "kernel", frozenset(constants), Choices(choices))
+        with account.step("read"):
+            function = read_function(library_def, in_shapes, sizes)
+        with account.step("plan"):
+            plan = make_plan(function)
+        with account.step("schedule"):
+            module = make_module(plan, target, "kernel", frozenset(constants), Choices(choices))
     except RecursionError:
         raise NotCovered("a chain of element-wise ops is too long to be one kernel") from None
     if constants and not module.packed:
@@ -183,7 +188,8 @@ class Written:
     @functools.cached_property
     def proof(self) -> Proof:
         """What is proven of the loops; see docs/proofs.md."""
-        return prove(self.module.functions, self.plan.function.minimums)
+        with account.step("prove"):
+            return prove(self.module.functions, self.plan.function.minimums)
 
     def generate(self, name: str) -> Kernel:
         """Generate the code, under a name that is a C identifier; ValueError for another.
@@ -363,6 +369,6 @@ def _check_name(name: str) -> None:
 
 def _object(functions: dict[str, Any], target: Target) -> bytes:
     # LLVM ends the process when a file cannot be written; memory has no folder that may be full.
-    with open(os.memfd_create("kernel.o"), "rb") as file:
+    with account.step("generate"), open(os.memfd_create("kernel.o"), "rb") as file:
         generate(functions, target).write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
         return file.read()

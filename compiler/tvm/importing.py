@@ -1,6 +1,10 @@
-"""TVM's import in two steps, for whoever has signal handlers of his own."""
+"""TVM's import in two steps, for a process that compiles and does nothing else."""
 
 from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
 
 
 def import_core() -> None:
@@ -8,6 +12,18 @@ def import_core() -> None:
     import tvm_ffi  # noqa: F401
 
 
-def import_all() -> None:
-    """Import TVM, with its code generators."""
+def import_compiler() -> None:
+    """Import TVM's code generators, and all of this package that needs them.
+
+    Without TVM's Relax, distributed runtime and backends of other devices, which take most of its
+    import (TVM 0.27): whoever needs these must not call this.
+    """
+    os.environ["TVM_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    left_out: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
+    left_out["tvm.runtime.disco"] = None  # as if it were not installed
+    left_out["tvm.relax"] = ModuleType("tvm.relax")
     import tvm  # noqa: F401
+
+    from composite.compiler.tvm.strategy import strategies_of
+
+    strategies_of("cpu")

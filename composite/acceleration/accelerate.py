@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, overload
 
@@ -175,7 +176,7 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
 
     def made() -> Accelerated:
         with activity.told(f"accelerate {called.name}", progress, is_awaited=wait):
-            return compared(*called, terms, ops)
+            return compared(*called, replace(terms, at_rest=wait), ops)
 
     return made() if wait else _later(model, called, made)
 

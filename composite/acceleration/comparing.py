@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 import statistics
 import time
@@ -16,6 +18,8 @@ from composite.acceleration.direct import DirectCalls
 from composite.acceleration.recognized import Recognizing
 from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Compiled
 from composite.binding import settings
+from composite.binding.log import logger
+from composite.compiler import account
 from composite.counters import stats
 from composite.jit import worker
 from composite.ops.op import CompositeOp
@@ -24,12 +28,13 @@ from composite.trials.results import Array, deviation, flat
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
 MARK = "composite_accelerated_"
-_ROUNDS = 25
-_BUDGET = 2.0  # seconds of timed runs of each function, roughly
+_FEWEST = 7  # rounds of timed runs, however long they take
+_LEAST = 0.2  # seconds of timed runs of each function, where the result is clear,
+_BUDGET = 2.0  # and where it is not, roughly
 _LONGEST = 300  # characters of XLA's error that a report has
-# Calls in which nodes ask for their kernels, also for those that have variables at rest for
-# constants (composite/runtime/run/kernel_view.h).
-_WARM = 20
+# Calls in which nodes ask for their kernels: where variables are waited for, also for those that
+# have variables at rest for constants (composite/runtime/run/kernel_view.h).
+_WARM, _WARM_AT_REST = 20, 3
 _MOST_ROUNDS = 8  # of such calls, until no node asks for more
 
 
@@ -43,6 +48,12 @@ class Terms:
     min_gain: float = LEAST_GAIN
     xla: bool = False
     batches: tuple[int, ...] = ()
+    at_rest: bool = False  # kernels are for variables that nobody writes to, and for no others
+
+    @property
+    def calls(self) -> int:
+        """In how many calls nodes ask for all of their kernels."""
+        return _WARM_AT_REST if self.at_rest else _WARM
 
     def end(self) -> float | None:
         """When to stop waiting for kernels, by the monotonic clock."""
@@ -122,28 +133,47 @@ def compared(
     terms: Terms,
     ops: Sequence[CompositeOp] | None = (),
 ) -> Accelerated:
-    """Runs a function on these inputs without and with regions.
+    """Runs a function on these inputs without and with regions, and says how long that took.
 
     `name` is what the report calls it; `ops` are recognized in it before regions are formed, None
     for those of the process.
     """
+    presumed = settings.resting_variables() if terms.at_rest else contextlib.nullcontext()
+    with account.collected() as steps, presumed:
+        made = _compared(call, name, given, terms, ops)
+    made.report = replace(made.report, steps=steps.read())
+    logger.info("%s: accelerated in %s", name, made.report.steps)
+    return made
+
+
+def _compared(
+    call: Callable[..., Any],
+    name: str,
+    given: Sequence[Any],
+    terms: Terms,
+    ops: Sequence[CompositeOp] | None,
+) -> Accelerated:
     activity.step("trace")
     word = word_of(name)
-    original, wanted = without_regions(call, word, given)
     worker.start_for_regions()
+    original, wanted = without_regions(call, word, given)
     recognizing = None if ops is not None and not ops else Recognizing(call, ops)
     end = terms.end()
-    regions, partition, is_complete = formed(recognizing or call, word, given, terms.deny, end)
+    regions, partition, is_complete = formed(
+        recognizing or call, word, given, terms.deny, end, calls=terms.calls
+    )
     activity.step("compare")
     before = stats()
-    found = flat(regions(*given))
-    calls = (stats() - before).by_region
-    moved = still.moved(original, regions, given, terms.rtol, deviation(found, wanted, terms.rtol))
+    with account.step("compare"):
+        found = flat(regions(*given))
+        calls = (stats() - before).by_region
+        far = deviation(found, wanted, terms.rtol)
+        moved = still.moved(original, regions, given, terms.rtol, far)
     compiled, by_xla = _by_xla(call, word, given, original, terms) if terms.xla else (None, None)
     functions = [original, regions] + ([] if compiled is None else [compiled])
     ways = [Accelerated(function, call) for function in functions]
-    is_complete &= settled(ways[1], given, end)  # which has nodes of its own
-    times = _times(ways, given)
+    is_complete &= settled(ways[1], given, end, calls=terms.calls)  # which has nodes of its own
+    times = _times(ways, given, terms.min_gain)
     if by_xla is not None and compiled is not None:
         by_xla = replace(by_xla, microseconds=1e6 * times[2])
     report = AccelerationReport(
@@ -187,14 +217,14 @@ def _at(
 ) -> AccelerationReport:
     """The report of a call with another batch."""
     inputs = at_batch(given, batch)
-    is_complete = settled(ways[1], inputs, terms.end())
+    is_complete = settled(ways[1], inputs, terms.end(), calls=terms.calls)
     wanted, *found = [flat(way(*inputs)) for way in ways]
     moved = [
         still.moved(ways[0].function, way.function, inputs, terms.rtol, far)
         for way, one in zip(ways[1:], found, strict=True)
         for far in [deviation(one, wanted, terms.rtol)]
     ]
-    times = [1e6 * seconds for seconds in _times(ways, inputs)]
+    times = [1e6 * seconds for seconds in _times(ways, inputs, terms.min_gain)]
     xla = None if len(ways) < 3 else Compiled(deviation=moved[1], microseconds=times[2])
     return replace(
         report,
@@ -242,15 +272,20 @@ def without_regions(
     """A function without regions, and its outputs."""
     original = traced(call, f"original_{word}")
     with settings.options(regions=False):
-        return original, flat(original(*given))
+        with account.step("trace"):
+            original.get_concrete_function(*given)
+        with account.step("compare"):
+            return original, flat(original(*given))
 
 
-def formed(
+def formed(  # noqa: PLR0913 - a call, and how kernels are asked for
     call: Callable[..., Any],
     word: str,
     given: Sequence[Any],
     deny: Sequence[str],
     end: float | None,
+    *,
+    calls: int = _WARM,
 ) -> tuple[Any, graph.Partition, bool]:
     """A function with regions, these, and whether their kernels were ready at a monotonic time.
 
@@ -259,22 +294,30 @@ def formed(
     """
     while True:
         regions = traced(call, mark(deny) + word)
-        concrete = regions.get_concrete_function(*given)
+        with account.step("trace"):
+            concrete = regions.get_concrete_function(*given)
         found = graph.partition(concrete, deny)
-        is_complete = settled(regions, given, end)
+        is_complete = settled(regions, given, end, calls=calls)
         if graph.partition(concrete, deny) == found:
             return regions, found, is_complete
 
 
-def settled(function: Callable[..., Any], given: Sequence[Any], end: float | None) -> bool:
-    """Calls a function until its nodes ask for no more kernels; whether all were ready in time."""
+def settled(
+    function: Callable[..., Any], given: Sequence[Any], end: float | None, *, calls: int = _WARM
+) -> bool:
+    """Calls a function until its nodes ask for no more kernels; whether all were ready in time.
+
+    They have asked for all that they know of after so many `calls`.
+    """
     for _ in range(_MOST_ROUNDS):
         before = stats()["requests"]
-        with settings.options(backend="auto"):  # a refused node is left out of the next trace
-            for _ in range(_WARM):
+        # A refused node is left out of the next trace.
+        with account.step("warm up"), settings.options(backend="auto"):
+            for _ in range(calls):
                 function(*given)
-        if not worker.wait(None if end is None else max(end - time.monotonic(), 0.0)):
-            return False
+        with account.step("wait"):
+            if not worker.wait(None if end is None else max(end - time.monotonic(), 0.0)):
+                return False
         if stats()["requests"] == before:
             break
     return True
@@ -290,15 +333,28 @@ def traced(call: Callable[..., Any], name: str, *, jit_compile: bool | None = No
     return tf.function(traced, jit_compile=jit_compile)
 
 
-def _times(functions: Sequence[Any], inputs: Sequence[Any]) -> list[float]:
-    """The median seconds of a call of each function, in turns."""
+@account.step("time")
+def _times(functions: Sequence[Any], inputs: Sequence[Any], gain: float) -> list[float]:
+    """The median seconds of a call of each function, in turns, until it is clear which to call."""
     activity.step("measure", _BUDGET * len(functions))
     seconds: list[list[float]] = [[] for _ in functions]
-    end = time.perf_counter() + _BUDGET * len(functions)
-    while len(seconds[0]) < _ROUNDS or time.perf_counter() < end:
+    begin = time.perf_counter()
+    while len(seconds[0]) < _FEWEST or (time.perf_counter() - begin) / len(functions) < (
+        _LEAST if _is_clear(seconds, gain) else _BUDGET
+    ):
         for function, times in zip(functions, seconds, strict=True):
             start = time.perf_counter()
             result = function(*inputs)
             tf.nest.map_structure(lambda tensor: tensor.numpy(), result)
             times.append(time.perf_counter() - start)
     return [statistics.median(times) for times in seconds]
+
+
+def _is_clear(seconds: Sequence[Sequence[float]], gain: float) -> bool:
+    """Whether rounds agree, of each two functions, that the second gains so much or does not."""
+    for first, second in itertools.combinations(seconds, 2):
+        ratios = [a / b for a, b in zip(first, second, strict=True)]
+        low, _, high = statistics.quantiles(ratios, n=4)
+        if low < gain < high:
+            return False
+    return True

@@ -10,6 +10,7 @@ from typing import Any
 from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
 
 from composite.binding import native
+from composite.compiler import account
 from composite.ops import function_op, functions
 
 # Of a function, nothing that a region could take in: its ends, state that it reads, and calls, of
@@ -47,6 +48,7 @@ class Partition:
     outside: Counter[str]
 
 
+@account.step("find regions")
 def partition(function: Any, deny: Sequence[str] = ()) -> Partition:
     """Which regions a tf.ConcreteFunction gets, none with the ops of `deny`.
 

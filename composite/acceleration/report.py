@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from composite.acceleration.graph import Partition, Region
 from composite.binding.printed import Printed
+from composite.compiler.account import Account
 from composite.counters import RegionCounts
 from composite.recognition.report import RecognitionReport
 from composite.trials.results import UNMOVED, Deviation
@@ -50,6 +51,7 @@ class AccelerationReport(Printed):
         xla: what XLA makes of it; None if that was not asked for.
         recognition: the ops that were found in it; None if none were looked for.
         inputs: the dtypes and shapes of the call that was compared and timed, as text.
+        steps: how many seconds each step took, of which "wait" is that of the kernels.
         batches: the same for other sizes of the inputs' first dim, by the size.
     """
 
@@ -65,6 +67,7 @@ class AccelerationReport(Printed):
     recognition: RecognitionReport | None = None
     inputs: str = ""
     batches: Mapping[int, AccelerationReport] = field(default_factory=dict)
+    steps: Account = field(default_factory=Account, compare=False)
 
     @property
     def has_kernels(self) -> bool:
@@ -164,6 +167,8 @@ class AccelerationReport(Printed):
         if self.inputs:
             told = f"measured with {self.inputs}; batches= measures other sizes of the first dim"
             console.print(told, highlight=False, markup=False)
+        if self.steps:
+            console.print(f"done in {self.steps}", highlight=False, markup=False)
         if self.recognition is not None:
             self.recognition.print_to(console)
         if not self.is_complete:

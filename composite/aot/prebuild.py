@@ -18,7 +18,7 @@ from composite.compiler.emit.library import LibraryKernel
 from composite.compiler.emit.timings import KernelTiming
 from composite.compiler.tvm.choices import Chosen
 from composite.compiler.tvm.target import CudaTarget, Target
-from composite.kernels import chosen, gpu, produce, verdicts, verify
+from composite.kernels import chosen, cpu, gpu, produce, verdicts, verify
 from composite.kernels.decisions import Decision, Point, Times
 from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
@@ -97,7 +97,7 @@ def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -
         if isinstance(target, CudaTarget):
             return _for_gpu(op, wanted, target, own, plan, choices)
         compiled = produce.compile_object(wanted, target, own, choices)
-    record = produce.record_of(wanted, compiled, target, tuned=bool(choices))
+    record = cpu.record_of(wanted, compiled, target, tuned=bool(choices))
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
         backend.link(compiled, path, None if target.is_foreign else native.library_path())

@@ -118,6 +118,19 @@ def _process_numerics() -> str:
     return os.environ.get("COMPOSITE_NUMERICS", "")
 
 
+@contextmanager
+def resting_variables() -> Iterator[None]:
+    """Has variables count as at rest from the first call in the context that reads them.
+
+    Else calls wait for that, and ask meanwhile for kernels that make no use of it. Of the process.
+    """
+    native.call("composite_presume_rest", record(begin=True))
+    try:
+        yield
+    finally:
+        native.call("composite_presume_rest", record(begin=False))
+
+
 def portable() -> bool:
     """Whether this thread wants calls of TensorFlow's own ops in place of nodes."""
     return _local.portable or _local.check_numerics

@@ -1,5 +1,8 @@
 """Asks the compiler, which is started with the first task and again when it is gone.
 
+Tasks of several threads at once are done by as many processes, up to a number that is set; beyond
+it they wait for each other.
+
 A process that ends while it is at a task has that task fail, and no other; after a few in a row it
 is not started for a while, so that a task which cannot be done is not what a machine does all day.
 
@@ -9,6 +12,7 @@ interpreter can be started, as in a program that has Python embedded.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -17,15 +21,19 @@ from types import MappingProxyType
 from typing import Any
 
 from composite.binding.log import logger
+from composite.compiler import account
 from composite.compiler.tvm import Chosen, LinkError, Target
 from composite.compiler.tvm.cuda.nvrtc import NvrtcError
 from composite.compiler_process import service
 from composite.compiler_process.messages import Message
 from composite.compiler_process.process import CannotStart, Gone, HungUp, Process
-from composite.compiler_process.tasks import CompilerError, Made, Task, answered
+from composite.compiler_process.tasks import CompilerError, Made, Task, answered, steps_of
 
 ENVIRONMENT = "COMPOSITE_COMPILER"
 LIMIT = 180.0  # seconds that a task may take; the largest kernels take ten
+PROCESSES = min(4, len(os.sched_getaffinity(0)))
+"""How many compilers there are at once: no more than there are processors for them."""
+
 _IN_A_ROW = 3  # ends of the process without an answer between them,
 _PAUSE = 300.0  # after which it is not started for so many seconds
 
@@ -102,19 +110,22 @@ def _schema(file: Any) -> bytes:
 class Client:
     """Who asks, for all threads of this process. Not for use from outside: see `perform`."""
 
-    def __init__(self, limit: float = LIMIT, pause: float = _PAUSE) -> None:
+    def __init__(self, limit: float = LIMIT, pause: float = _PAUSE, most: int = 1) -> None:
+        """`most`: processes at once."""
         self._limit = limit
         self._pause = pause
+        self._most = most
         self._lock = threading.Lock()
-        self._process: Process | None = None
+        self._processes: dict[Process, int] = {}  # and how many tasks each has in hand
         self._is_inside = False  # no process can be started
         self._ends = 0  # of the process, in a row
         self._resumes = 0.0  # when it may be started again
 
     @property
     def number(self) -> int | None:
-        """The compiler's process, or None."""
-        return None if self._process is None else self._process.number
+        """The compiler's process that was started first, or None."""
+        first = next(iter(self._processes), None)
+        return None if first is None else first.number
 
     def perform(self, task: Task, stopping: Callable[[], bool] = never) -> Made:
         """Have a task done.
@@ -122,11 +133,25 @@ class Client:
         Raises NotCovered and LinkError, as the compiler does; CompilerError for whatever else it
         raises; CompilerGone; Stopped once `stopping()`, which is asked now and then, says so.
         """
-        return answered(task, self._answer(task.message(), stopping))
+        with account.step("queue"):
+            answer = self._answer(task.message(), stopping)
+            account.note(steps_of(answer))
+        return answered(task, answer)
+
+    def begin(self) -> None:
+        """Start the compiler's process, which gets ready for tasks meanwhile; nothing if it runs.
+
+        A process that cannot be started is told by the first task.
+        """
+        with contextlib.suppress(CompilerGone):
+            process = self._taken(most=1)
+            if process is not None:
+                process.begin()
+                self._give_back(process)
 
     def _answer(self, task: Message, stopping: Callable[[], bool]) -> Message:
         while True:
-            process = self._running()
+            process = self._taken(self._most)
             if process is None:
                 return service.answer(task)
             try:
@@ -138,39 +163,58 @@ class Client:
                 if not gone.was_at_it and self._ends < _IN_A_ROW:
                     continue  # it ended beforehand: a new one has not seen this task
                 raise CompilerGone(f"the compiler's process is gone: {gone}") from None
+            finally:
+                self._give_back(process)
             self._ends = 0
             return answer
 
-    def _running(self) -> Process | None:
-        """The process, started if there is none; None where this one compiles itself."""
+    def _give_back(self, process: Process) -> None:
+        with self._lock:
+            if process in self._processes:
+                self._processes[process] -= 1
+
+    def _taken(self, most: int) -> Process | None:
+        """The process with the fewest tasks, which has one more; None where this one compiles.
+
+        Another is started if each is at a task, unless there are so many.
+        """
         with self._lock:
             if self._is_inside or os.environ.get(ENVIRONMENT) == "thread":
                 return None
-            if self._process is None:
-                left = self._resumes - time.monotonic()
-                if left > 0:
-                    raise CompilerPaused(
-                        f"the compiler's process ended {_IN_A_ROW} times in a row: it is started "
-                        f"again in {left:.0f} s at the earliest"
-                    )
-                try:
-                    self._process = Process(self._limit)
-                except CannotStart as error:
-                    self._is_inside = True
-                    logger.warning("kernels are compiled in this process: %s", error)
-                except Gone as gone:
-                    self._count_end()
-                    raise CompilerGone(f"the compiler's process is gone: {gone}") from None
-                else:
-                    logger.debug("the compiler is process %d", self._process.number)
-            return self._process
+            process = min(self._processes, key=self._processes.__getitem__, default=None)
+            if process is None or (self._processes[process] and len(self._processes) < most):
+                process = self._started()
+                if process is None:
+                    return None
+                self._processes[process] = 0
+            self._processes[process] += 1
+            return process
+
+    def _started(self) -> Process | None:
+        """A new process; None where none can be started."""
+        left = self._resumes - time.monotonic()
+        if left > 0:
+            raise CompilerPaused(
+                f"the compiler's process ended {_IN_A_ROW} times in a row: it is started "
+                f"again in {left:.0f} s at the earliest"
+            )
+        try:
+            with account.step("start"):
+                process = Process(self._limit)
+        except CannotStart as error:
+            self._is_inside = True
+            logger.warning("kernels are compiled in this process: %s", error)
+            return None
+        except Gone as gone:
+            self._count_end()
+            raise CompilerGone(f"the compiler's process is gone: {gone}") from None
+        logger.debug("the compiler is process %d", process.number)
+        return process
 
     def _let_go(self, process: Process) -> None:
         with self._lock:
-            if self._process is not process:
-                return  # another thread has seen it before
-            self._process = None
-            self._count_end()
+            if self._processes.pop(process, None) is not None:  # no other thread has seen it before
+                self._count_end()
 
     def _count_end(self) -> None:
         self._ends += 1
@@ -180,8 +224,10 @@ class Client:
     def in_child(self) -> None:
         """Called in a process that was just forked: it shares the compiler."""
         self._lock = threading.Lock()  # a thread that is not here may have held it
+        self._processes = dict.fromkeys(self._processes, 0)
 
 
-_client = Client()
+_client = Client(most=PROCESSES)
 perform = _client.perform
+begin = _client.begin
 os.register_at_fork(after_in_child=_client.in_child)

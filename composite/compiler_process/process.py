@@ -88,6 +88,13 @@ class Process:
             raise Gone(f"it ended at once{self.last_words()}", was_at_it=False)
         self.number = int(number)
         self._descriptor = self._own(found[0]) if found else None
+        self._beginning: _Conversation | None = None
+
+    def begin(self) -> None:
+        """Have it import what it needs for tasks, without waiting for that."""
+        with contextlib.suppress(Gone):  # the first task finds that out
+            self._beginning = conversation = self._conversation(server.BEGIN)
+            conversation.exchange()
 
     def _own(self, descriptor: int) -> int:
         """The same, which is closed with this object."""
@@ -135,14 +142,21 @@ class Process:
 
     def ask(self, task: Message, stopping: Callable[[], bool]) -> Message:
         """The answer to a task. Gone; HungUp when `stopping()`, asked now and then, says so."""
+        conversation = self._conversation(task)
+        with conversation.socket:
+            return self._converse(conversation, stopping)
+
+    def _conversation(self, message: Message) -> _Conversation:
+        """A conversation that begins with a message. Gone."""
         ours, theirs = socket.socketpair()
-        with ours:
-            try:
-                with theirs:
-                    socket.send_fds(self._rendezvous, [b"c"], [theirs.fileno()])
-            except OSError:
-                raise Gone(f"it has ended{self.last_words()}", was_at_it=False) from None
-            return self._converse(_Conversation(ours, task), stopping)
+        try:
+            with theirs:
+                socket.send_fds(self._rendezvous, [b"c"], [theirs.fileno()])
+        except OSError:
+            ours.close()
+            raise Gone(f"it has ended{self.last_words()}", was_at_it=False) from None
+        facts = {**message.facts, server.SINCE: time.monotonic()}
+        return _Conversation(ours, message._replace(facts=facts))
 
     def _converse(self, conversation: _Conversation, stopping: Callable[[], bool]) -> Message:
         end = time.monotonic() + self._limit

@@ -12,11 +12,15 @@ import functools
 import os
 import signal
 import socket
+import time
 from pathlib import Path
 
 from composite.compiler.tvm import importing
 from composite.compiler_process import messages, service, tasks
+from composite.compiler_process.messages import Message
 
+BEGIN = Message({"begin": True}, [])  # asks for nothing but that the process gets ready for tasks
+SINCE = "since"  # the fact that says when a message was sent, by the system's monotonic clock
 STARTED = b"s"  # said when a task is taken up, before its answer
 _SILENT = 30.0  # seconds that a client may take to say the next part of a message
 _NICE = 5  # below the user's own work
@@ -46,7 +50,7 @@ def serve(rendezvous: socket.socket, limit: float) -> None:
 def _converse(conversation: socket.socket, limit: float) -> bool:
     """Do one task. Returns whether the process can do another."""
     try:
-        task = messages.receive(conversation)
+        asked = messages.receive(conversation)
         conversation.sendall(STARTED)
     except (OSError, EOFError):  # a client that is gone, or has given up, is told nothing
         return True
@@ -54,12 +58,13 @@ def _converse(conversation: socket.socket, limit: float) -> bool:
     os.lseek(2, 0, os.SEEK_SET)
     faulthandler.dump_traceback_later(limit, exit=True, file=2)
     try:
-        _load_compiler()
-        answer = service.answer(task)
+        waited = max(_load_compiler() - asked.facts.pop(SINCE), 0.0)
+        answer = Message({}) if asked == BEGIN else service.answer(asked)
     finally:
         faulthandler.cancel_dump_traceback_later()
     with contextlib.suppress(OSError):
-        conversation.sendall(answer.encoded())
+        steps = {"start": waited} | tasks.steps_of(answer)
+        conversation.sendall(tasks.with_steps(answer, steps).encoded())
     return not tasks.is_unforeseen(answer)
 
 
@@ -73,15 +78,17 @@ def _prepare() -> None:
 
 
 @functools.cache
-def _load_compiler() -> None:
-    """Import TVM, with Python's handlers of signals in place of the one that it installs.
+def _load_compiler() -> float:
+    """Import what compiles, with Python's handlers of signals in place of the one of TVM's.
 
-    TVM's allocates memory: after a fault inside of the allocator it waits for ever.
+    TVM's allocates memory: after a fault inside of the allocator it waits for ever. Returns when
+    all was imported, by the monotonic clock.
     """
     with contextlib.suppress(Exception):  # the task raises it again, and is told
         importing.import_core()
         _watch_signals()
-        importing.import_all()
+        importing.import_compiler()
+    return time.monotonic()
 
 
 def _watch_signals() -> None:

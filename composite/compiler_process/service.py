@@ -7,20 +7,24 @@ import hashlib
 import traceback
 from typing import Any
 
+from composite.compiler import account
 from composite.compiler import tvm as backend
 from composite.compiler.tvm.cuda import nvrtc
 from composite.compiler.tvm.cuda.build import write_cuda
 from composite.compiler.tvm.target import CudaTarget
+from composite.compiler_process import tasks
 from composite.compiler_process.messages import Message
 from composite.compiler_process.tasks import Loops, Made, Task, failed
 
 
 def answer(asked: Message) -> Message:
-    """The answer to a task. Whatever the compiler raises is one."""
-    try:
-        return perform(Task.of(asked)).message()
-    except Exception as error:  # noqa: BLE001 - the answer says what was raised
-        return failed(error, traceback.format_exc())
+    """The answer to a task, with how long its steps took. Whatever the compiler raises is one."""
+    with account.apart() as steps:
+        try:
+            found = perform(Task.of(asked)).message()
+        except Exception as error:  # noqa: BLE001 - the answer says what was raised
+            found = failed(error, traceback.format_exc())
+    return tasks.with_steps(found, steps)
 
 
 def perform(task: Task) -> Made:
@@ -40,27 +44,30 @@ def perform(task: Task) -> Made:
     if not task.name:
         return Made(loops)
     kernel = written.generate(task.name)
-    library = backend.linked(kernel, task.runtime or None) if task.link else None
-    return Made(loops, kernel, library)
+    if not task.link:
+        return Made(loops, kernel)
+    with account.step("link"):
+        return Made(loops, kernel, backend.linked(kernel, task.runtime or None))
 
 
 def _for_gpu(task: Task, target: CudaTarget) -> Made:
-    kernel = write_cuda(
-        _library_class(task.schema).FromString(task.function),
-        task.in_shapes,
-        target=target,
-        name=task.name or "kernel",
-        sizes=task.sizes,
-        choices=task.choices,
-    )
+    with account.step("schedule"):
+        kernel = write_cuda(
+            _library_class(task.schema).FromString(task.function),
+            task.in_shapes,
+            target=target,
+            name=task.name or "kernel",
+            sizes=task.sizes,
+            choices=task.choices,
+        )
     digest = hashlib.sha256(kernel.source.encode()).hexdigest()[:16]
     loops = Loops(digest, kernel.knobs, dict(task.choices))
     if not task.name:
         return Made(loops)
-    wanted = task.link
-    code = (
-        nvrtc.image(kernel.source, target.isa, is_portable=target.is_portable) if wanted else None
-    )
+    if not task.link:
+        return Made(loops, kernel)
+    with account.step("generate"):
+        code = nvrtc.image(kernel.source, target.isa, is_portable=target.is_portable)
     return Made(loops, kernel, code)
 
 

@@ -6,7 +6,7 @@ Needs neither TensorFlow nor TVM, because both sides read it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -137,6 +137,16 @@ def failed(error: Exception, trace: str) -> Message:
     if isinstance(error, NotCovered):
         facts |= {"sizes": list(error.sizes), "node": error.node}
     return Message(facts)
+
+
+def with_steps(answer: Message, steps: Mapping[str, float]) -> Message:
+    """The answer with how many seconds its steps took."""
+    return Message({**answer.facts, "steps": dict(steps)}, answer.data)
+
+
+def steps_of(answer: Message) -> dict[str, float]:
+    """How many seconds the steps of an answer took, by their names."""
+    return {name: float(seconds) for name, seconds in answer.facts.get("steps", {}).items()}
 
 
 def is_unforeseen(answer: Message) -> bool:

@@ -1,10 +1,10 @@
-"""The one background thread that compiles kernels while expansions serve the calls.
+"""The background threads that make kernels while expansions serve the calls.
 
-It starts with the first decorated op, unless COMPOSITE_JIT=0 or TVM is not installed, or with a
-library whose kernels are to be checked, sleeps in the runtime until a kernel is wanted, and ends
-with the interpreter. The compiler itself is another process (`composite.compiler_process`). A
-thread does not survive a fork: a forked child has one of its own, which shares the compiler and the
-cache.
+The first starts with the first decorated op, unless COMPOSITE_JIT=0 or TVM is not installed, or
+with a library whose kernels are to be checked; others start once there are requests for them. They
+sleep in the runtime until a kernel is wanted, and end with the interpreter. The compilers are other
+processes (`composite.compiler_process`). A thread does not survive a fork: a forked child has
+threads of its own, which share the compilers and the cache.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from composite.binding import native
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import PROGRAM, NodeDef, record
+from composite.compiler import account
 from composite.compiler.tvm import NotCovered
+from composite.compiler_process import client
 from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
 from composite.kernels import produce, refusals, unchecked, verify
@@ -40,58 +42,83 @@ ENVIRONMENT = "COMPOSITE_JIT"
 _WAKE_MS = 1000  # a stop is told to the runtime, which wakes the thread; this only bounds a miss
 _AGAIN_MS = 50  # between looks at what another process makes
 _POLL = 0.005
+# Kernels that are made, and those that wait to be measured.
+_MOST_THREADS = 2 * client.PROCESSES
 
 
 class Worker:
-    """The thread and the cache it fills. Not for use from outside: see `start` and `wait`."""
+    """The threads and the cache they fill. Not for use from outside: see `start` and `wait`."""
 
     def __init__(self, *, is_without_threads: bool = False) -> None:
         """`is_without_threads`: TensorFlow's were lost in a fork, and there are no new ones."""
         self._is_without_threads = is_without_threads
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="composite-jit", daemon=True)
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
         """Tells the runtime that requests are served from now on, and begins."""
         native.call("composite_worker", record(running=True))
-        self._thread.start()
+        self._add_thread()
+
+    def _add_thread(self) -> None:
+        """Has one more thread take requests, unless there are enough."""
+        with self._lock:
+            if self._stopping.is_set() or len(self._threads) == _MOST_THREADS:
+                return
+            thread = threading.Thread(target=self._run, name="composite-jit", daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def is_alive(self) -> bool:
         """Whether requests are served."""
-        return self._thread.is_alive()
+        return any(thread.is_alive() for thread in self._threads)
 
     def stop(self) -> None:
-        """Finishes the request in hand, if any, and ends the thread."""
+        """Finishes the requests in hand, if any, and ends the threads."""
         self._stopping.set()
         native.call("composite_worker", record(running=False))
+        with self._lock:
+            threads = list(self._threads)
         # Leaving the interpreter while TensorFlow runs ops of a check would crash.
-        self._thread.join()
+        for thread in threads:
+            thread.join()
 
     def _run(self) -> None:
         kernels = functools.cache(open_default)
         elsewhere: list[NodeDef] = []  # requests that other processes serve
         try:
+            if self._will_compile(kernels()):
+                client.begin()
             with call.eager_mode():
                 while not self._stopping.is_set():
                     wake = _AGAIN_MS if elsewhere else _WAKE_MS
                     reply = native.call("composite_next_request", record(timeout_ms=wake))
                     if reply:
+                        self._add_thread()  # for the next one
                         elsewhere.append(NodeDef.FromString(reply))
                     elsewhere = [one for one in elsewhere if not self._serve(one, kernels)]
         finally:  # without this, whoever waits for a kernel would wait for ever
             native.call("composite_worker", record(running=False))
 
+    def _will_compile(self, kernels: Cache) -> bool:
+        """Whether the first call will want a kernel that nobody has made, and that can be here."""
+        is_first = len(self._threads) == 1
+        return is_first and enabled() and not self._is_without_threads and kernels.is_empty
+
     def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> bool:
         """Whether a request was served; False where another process serves such a one."""
         function = message.attr[PROGRAM].s.decode()
-        try:
-            is_named = message.op != function_op.NAME
-            with making.kernel(message.op if is_named else function_op.in_short(function)):
+        is_named = message.op != function_op.NAME
+        name = message.op if is_named else function_op.in_short(function)
+        with account.collected() as steps, making.kernel(name):
+            try:
                 outcome = _outcome(
                     message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
                 )
-        except Claimed:
-            return False
+            except Claimed:
+                return False
+        logger.info("%s: %s in %s", name, outcome.status, steps)
         answer = record(name=message.name, function=function, **outcome._asdict())
         making.count()  # before whoever waits sees that nothing is left
         try:

@@ -112,6 +112,17 @@ class Cache:
             _prepare(self.root)
         self.claims = Claims(self.root)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no entry, of any compiler."""
+        if self.root is None:
+            return True
+        try:
+            with os.scandir(self.root / "records") as found:
+                return next(found, None) is None
+        except OSError:
+            return True
+
     def load(self, key: str) -> tuple[bytes, Path] | None:
         """The record of an entry and the path of its library, both checked; None if there is none.
 

@@ -1,8 +1,9 @@
-"""Which process makes which entry of a cache folder, so that only one makes each.
+"""Which process makes which entry of a cache folder, so that only one makes each; and which thread.
 
 A claim is a lock on one byte of a file, at an offset that the key gives. The system releases it
-when its process ends. Claims tell processes apart, not threads. A folder that holds no locks (it is
-read-only, or its file system has none) grants every claim.
+when its process ends. Such locks tell processes apart; of the threads of one, the claims that they
+hold do. A folder that holds no locks (it is read-only, or its file system has none) tells threads
+apart only.
 """
 
 from __future__ import annotations
@@ -23,24 +24,38 @@ _OFFSETS = 1 << 62
 
 
 class Claimed(Exception):  # noqa: N818 - not an error
-    """Another process makes the entry."""
+    """Another process makes the entry, or another thread."""
 
 
 class Claims:
-    """The claims of a folder; without a folder, or where it holds no locks, each is granted."""
+    """The claims of a folder; without one, or where it holds no locks, those of this process."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._file: int | None = None
         self._refused: dict[int, float] = {}  # since when, by the offset
+        self._held: dict[tuple[int, int], object] = {}  # by process and offset
 
     @contextlib.contextmanager
     def claim(self, key: str) -> Iterator[None]:
         """Holds the claim of an entry, whose key is hex digits.
 
-        Raises Claimed if another process holds it, for PATIENCE seconds from the first time on.
+        Raises Claimed if another thread holds it; or another process, for PATIENCE seconds from the
+        first time on.
         """
         offset = int(key, 16) % _OFFSETS
+        held, own = (os.getpid(), offset), object()
+        if self._held.setdefault(held, own) is not own:  # one step: no two threads get it
+            raise Claimed("another thread makes this entry")
+        try:
+            with self._locked(offset):
+                yield
+        finally:
+            del self._held[held]
+
+    @contextlib.contextmanager
+    def _locked(self, offset: int) -> Iterator[None]:
+        """Holds the lock of an offset, where there are locks; raises Claimed."""
         file = self._opened()
         if file is None or not self._lock(file, offset):
             yield

@@ -12,10 +12,12 @@ from composite.binding import native
 from composite.binding.call_request import CallRequest
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.typed_record import Dims
+from composite.compiler import account
 from composite.kernels import shapes
 from composite.ops import function_op
 
 
+@account.step("expand")
 def expand(request: KernelRequest, dims: Sequence[Dims]) -> Any:
     """The expansion (FunctionDefLibrary) of a request's call; symbols are unknown dims.
 

@@ -27,7 +27,17 @@ from composite.binding.kernel_request import KernelRequest
 from composite.compiler.tvm import Kernel, Target
 from composite.compiler.tvm.link import linked
 from composite.compiler.tvm.proof.result import Proof
-from composite.kernels import cache, decisions, host, produce, shapes, signatures, verdicts, verify
+from composite.kernels import (
+    cache,
+    cpu,
+    decisions,
+    host,
+    produce,
+    shapes,
+    signatures,
+    verdicts,
+    verify,
+)
 from composite.kernels.expansions import expand
 from composite.kernels.key import sha256
 from composite.kernels.samples import Samples
@@ -101,7 +111,7 @@ def give(request: KernelRequest, source: Any, function: str | None) -> Given:
 
     with call.eager_mode(), refusing():
         accuracy = check(produce.oracle(request, kernel.minimums, kernel.divisors))
-        record = produce.record_of(request, kernel, kernel.target)
+        record = cpu.record_of(request, kernel, kernel.target)
         record = replace(record, proof="not looked at", barriers=True, verdict="kernel")
         record = replace(record, alignment=found.alignment, minimums=minimums(request, check))
         record = produce.with_accuracy(record, request, accuracy)

@@ -1,10 +1,10 @@
 """Measures a kernel against what TensorFlow would run instead, on the node's own terms.
 
-Both are measured as nodes of a graph: several copies of the op in one function, each with inputs of
-its own (a real model does not read the same weights again), one after the other, once told to run
-the kernel and once the expansion, which grappler then fuses as it would hand-written ops. The cost
-of an empty function of the same signature is taken off, so no Python is in the result. Inputs that
-never change are constants of the graph there too.
+Both are measured as nodes of a graph: copies of the op in one function, as many as take long enough
+to be timed, each with inputs of its own (a real model does not read the same weights again), one
+after the other, once told to run the kernel and once the expansion, which grappler then fuses as it
+would hand-written ops. The cost of an empty function of the same signature is taken off, so no
+Python is in the result. Inputs that never change are constants of the graph there too.
 
 Where both wait for memory neither is faster: inputs that are in the caches tell them apart.
 
@@ -14,7 +14,7 @@ that of the host, whichever is longer, as in a model.
 
 from __future__ import annotations
 
-import statistics
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -24,13 +24,15 @@ import numpy as np
 import tensorflow as tf
 
 from composite.binding.records import BACKEND, NUMERICS, UNCOUNTED, AttrValue
+from composite.compiler import account
+from composite.kernels import rounds
 from composite.kernels.decisions import Times
+from composite.kernels.rounds import Round
 from composite.ops import call
 
 HOST = "CPU:0"
 Sizes = Mapping[int, int]
 """By the position of an input that is a scalar, its value."""
-_Round = tuple[float, float, float]  # seconds of the kernel, of the expansion, of nothing
 
 # What becomes of integers that are 0 and 1.
 _ANY, _ONES, _ZEROS = (lambda x: x), (lambda x: x | 1), (lambda x: x * 0)
@@ -40,21 +42,21 @@ _BELOW_ONE = lambda x: abs(x) % 1  # noqa: E731
 _NUMBERS = ((_ANY, _ANY), (_ONES, _ANY), (_ZEROS, _ANY), (_ZEROS, _BELOW_ONE))
 
 _COPIES = 16
+_CHAIN = 0.002  # seconds that copies take at least, if that many are not more
 _MEMORY = 64 << 20  # bytes of inputs, at most
 _CACHED_MEMORY = 4 << 20
-_CONSTANTS = 16 << 20  # bytes of constants, which tracing and grappler copy a few times
+# Bytes of constants of several nodes: tracing and grappler copy them a few times, and TensorFlow
+# keeps what it made of a function as long as the process runs.
+_CONSTANTS = 4 << 20
 _ROUNDS = 60
 _FEWEST = 5  # rounds, however long one takes
-_BUDGET = 0.15  # seconds of timed runs, roughly
-_LEAST = 1e-8  # seconds of a node: less cannot be told from the function without it
-_CLOCK = 1e-7  # seconds that the clock can tell apart
-_OPINIONS = 3  # times that a kernel is measured which does not clearly win, at most
 # Of a size beside the one that was asked for:
 _SWEEP_COPIES = 8
 _SWEEP_MEMORY = 16 << 20
 _SWEEP_BUDGET = 0.03
 
 
+@account.step("measure")
 def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     op_name: str,
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
@@ -64,23 +66,36 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     sizes: Sizes = MappingProxyType({}),
     device: str = HOST,
     *,
-    cached: bool = False,
+    settle: bool = True,
 ) -> Times:
     """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
 
     `constants`: the inputs that never change. `sizes`: the values of those that are sizes.
-    `device`: TensorFlow's name of the nodes' device. `cached`: inputs stay in the caches from run
-    to run, as far as they fit.
+    `device`: TensorFlow's name of the nodes' device. `settle`: where the result is close, it is
+    that of inputs that stay in the caches from run to run, as far as they fit.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
-    copies = _copies(varying, known, _COPIES, _CACHED_MEMORY if cached else _MEMORY)
-    functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
-    inputs = _taken(functions, varying, copies, _varying_sizes(specs, known, sizes))
-    rounds = _settled(lambda: _rounds(functions, inputs, _BUDGET), copies)
-    return _times(rounds, copies)
+    own = _varying_sizes(specs, known, sizes)
+    node = _Call(arguments, stamps, known, device)
+
+    def timed(copies: int) -> tuple[Times, int]:
+        """The times of so many copies, or of as few as do."""
+        functions = _functions(op_name, node, varying, 1)
+        alone = _taken(functions, varying, 1, own)
+        enough = math.ceil(_CHAIN / max(_seconds_of_one(functions, alone), rounds.LEAST))
+        if (copies := min(copies, enough)) > 1:
+            functions = _functions(op_name, node, varying, copies)
+            alone = _taken(functions, varying, copies, own)
+        found = rounds.settled(lambda budget: _rounds(functions, alone, budget), copies)
+        return rounds.times(found, copies), copies
+
+    times, copies = timed(_copies(varying, known, _COPIES, _MEMORY))
+    fit = _copies(varying, known, _COPIES, _CACHED_MEMORY)
+    return timed(fit)[0] if settle and times.close and fit < copies else times
 
 
+@account.step("measure")
 def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     op_name: str,
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
@@ -110,7 +125,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     found = []
     for case, own in zip(exact, sizes or [{}] * len(exact), strict=True):
         inputs = _taken(functions, case, copies, _varying_sizes(specs, known, own))
-        found.append(_times(_rounds(functions, inputs, _SWEEP_BUDGET), copies))
+        found.append(rounds.times(_rounds(functions, inputs, _SWEEP_BUDGET), copies))
     return found
 
 
@@ -190,48 +205,10 @@ def _functions(
     return [*chains, _empty(specs, copies, node.device)]
 
 
-def _settled(take: Callable[[], list[_Round]], copies: int) -> list[_Round]:
-    """Rounds until a kernel clearly wins, or no more are worth their time.
-
-    One that loses may have shared its threads with a load that ends, such as the calls that asked
-    for it; an expansion on fewer threads loses less by that.
-    """
-    rounds: list[_Round] = []
-    for _ in range(_OPINIONS):
-        rounds += take()
-        _, _, above = statistics.quantiles(_ratios(rounds, copies), n=4)
-        if above < 1.0:
-            break
-    return rounds
-
-
-def _times(rounds: Sequence[_Round], copies: int) -> Times:
-    base, noise = _without(rounds)
-    low, ratio, high = statistics.quantiles(_ratios(rounds, copies), n=4)
-    median = statistics.median(expansion for _, expansion, _ in rounds)
-    expansion_us = of_one(median, base, copies, noise) * 1e6
-    # From the ratio, so that times and verdict agree.
-    kernel_us = max(ratio * expansion_us, of_one(base, base, copies, noise) * 1e6)
-    return Times(kernel_us, expansion_us, ratio, low, high)
-
-
-def _ratios(rounds: Sequence[_Round], copies: int) -> list[float]:
-    base, noise = _without(rounds)
-    return [of_one(a, base, copies, noise) / of_one(b, base, copies, noise) for a, b, _ in rounds]
-
-
-def _without(rounds: Sequence[_Round]) -> tuple[float, float]:
-    """Seconds of the function without nodes, and by how much half of its runs take longer."""
-    empty = [nothing for _, _, nothing in rounds]
-    return min(empty), statistics.median(empty) - min(empty)
-
-
-def of_one(chain: float, empty: float, copies: int, noise: float = 0.0) -> float:
-    """Seconds of one of so many nodes, whose function took `chain`, and one without them `empty`.
-
-    No less than what can be told apart: by the clock, and beside the `noise` of such runs.
-    """
-    return max(chain - empty, noise, copies * _LEAST, _CLOCK) / copies
+def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> float:
+    """Roughly what the quicker of a kernel and its expansion takes, in functions of one node."""
+    kernel, expansion, nothing = _rounds(functions, inputs, 0.0, fewest=1)[0]
+    return min(kernel, expansion) - nothing
 
 
 def _route(backend: str) -> dict[str, AttrValue]:
@@ -313,7 +290,7 @@ def _chain(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: in
             outputs += tf.nest.flatten(result)
         return _together(outputs, node.device)
 
-    return _traced(chain, [*specs] * copies, node.device)
+    return _Traced(chain, [*specs] * copies, node.device)
 
 
 def _together(outputs: list[Any], device: str) -> list[Any]:
@@ -332,53 +309,51 @@ def _empty(specs: Sequence[tf.TensorSpec], copies: int, device: str) -> _Traced:
             own = [tf.identity(x) for x in inputs[:: max(len(specs), 1)]]
         return _together(own, device)
 
-    return _traced(empty, [*specs] * copies, device)
+    return _Traced(empty, [*specs] * copies, device)
 
 
-class _Traced(NamedTuple):
-    """A function of a graph, which returns when its device has done it."""
+class _Traced:
+    """A function of a graph, which returns when its device has done it.
 
-    run: Callable[..., Any]
-    device: str
+    It is called as the op that it is: a tf.function's call in Python costs 17 us for each argument,
+    and takes a thread of TensorFlow's inter-op pool, which nodes that wait for the kernel may hold.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], specs: Sequence[tf.TensorSpec], device: str
+    ) -> None:
+        made = tf.function(function, input_signature=list(specs), autograph=False)
+        self._concrete = made.get_concrete_function()
+        self._dtypes = [output.dtype for output in self._concrete.outputs]
+        # As in a tf.function, ops that have no kernel on the device run on the CPU.
+        config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+        self._config = config.SerializeToString()
+        self.device = device
 
     def __call__(self, *inputs: Any) -> None:
-        self.run(*inputs)
+        tf.raw_ops.PartitionedCall(
+            args=inputs,
+            Tout=self._dtypes,
+            f=self._concrete.name.decode(),
+            config_proto=self._config,
+        )
         if self.device != HOST:
             with tf.device(self.device):
                 tf.raw_ops.SyncDevice()
 
 
-def _traced(function: Callable[..., Any], specs: Sequence[tf.TensorSpec], device: str) -> _Traced:
-    """A traced function, called as the op that it is.
-
-    A tf.function's call in Python costs 17 us for each argument, and there are many.
-    """
-    concrete = tf.function(
-        function, input_signature=list(specs), autograph=False
-    ).get_concrete_function()
-    dtypes = [output.dtype for output in concrete.outputs]
-
-    # As in a tf.function, ops that have no kernel on the device run on the CPU.
-    config = tf.compat.v1.ConfigProto(allow_soft_placement=True).SerializeToString()
-
-    def run(*inputs: Any) -> Any:
-        return tf.raw_ops.PartitionedCall(
-            args=inputs, Tout=dtypes, f=concrete.name.decode(), config_proto=config
-        )
-
-    return _Traced(run, device)
-
-
-def _rounds(functions: Sequence[_Traced], inputs: Sequence[Any], budget: float) -> list[_Round]:
+def _rounds(
+    functions: Sequence[_Traced], inputs: Sequence[Any], budget: float, fewest: int = _FEWEST
+) -> list[Round]:
     """Seconds of each function, run in turns, so that a busy moment of the machine hits all."""
-    rounds = []
+    found = []
     end = time.perf_counter() + budget
     for number in range(_ROUNDS):
-        if number >= _FEWEST and time.perf_counter() > end:
+        if number >= fewest and time.perf_counter() > end:
             break
         kernel, expansion, nothing = (_time(function, inputs) for function in functions)
-        rounds.append((kernel, expansion, nothing))
-    return rounds
+        found.append((kernel, expansion, nothing))
+    return found
 
 
 def _time(function: _Traced, inputs: Sequence[Any]) -> float:

@@ -25,13 +25,13 @@ from composite.compiler.tvm.target import CudaTarget
 from composite.compiler_process import client
 from composite.compiler_process.client import Stopped
 from composite.compiler_process.tasks import Loops, Made
-from composite.kernels import chosen, gpu, memory, refusals, shapes, verify
+from composite.kernels import chosen, cpu, gpu, memory, refusals, shapes, turns, verify
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.expansions import expand
 from composite.kernels.key import Identity, sha256, toolchain_key
 from composite.kernels.samples import Samples
-from composite.kernels.verdicts import stored, verdict
+from composite.kernels.verdicts import put, stored, verdict
 from composite.progress import activity
 from composite.reference.exact import is_exact
 from composite.reference.source import CPU, Arithmetic
@@ -113,13 +113,21 @@ def _produced(  # noqa: PLR0913 - as produce, and what it found out
     entry = cached(request, cache, key)
     if must_be_known and (entry is None or stored(cache, key, request) is None):
         raise Unknown(NO_THREADS)
-    if entry is None:
-        made, library = compile_kernel(request, target, choices, stopping)
-        path = cache.store(key, made.serialize(), library)
-    else:
+    if entry is not None:
         made, path = entry
         logger.info("%s: kernel %s is in the cache", request.op, made.name)
-    return settled(request, cache, key, replace(made, library=str(path)), stopping)
+        return settled(request, cache, key, replace(made, library=str(path)), stopping)
+    with turns.making():
+        made, library = compile_kernel(request, target, choices, stopping)
+
+    def kept() -> Outcome:
+        path = cache.store(key, made.serialize(), library)
+        return settled(request, cache, key, replace(made, library=str(path)), stopping)
+
+    try:
+        return kept()
+    except tf.errors.NotFoundError:  # somebody has removed the folder before it was in use
+        return kept()
 
 
 def settled(
@@ -132,7 +140,7 @@ def settled(
     """Installs a kernel that was checked, then its verdict."""
     if stopping():
         raise Stopped
-    native.call("composite_install", made.to_node_def())
+    put(made)
     decision = verdict(cache, key, made, request, stopping)
     if decision.kernel_wins:
         return Outcome("kernel", "")
@@ -199,7 +207,7 @@ def compile_kernel(
     assert library is not None, "it was asked for"
     assert isinstance(kernel, Kernel), "it was asked for"
     with memory.file(library) as path:
-        record = record_of(request, kernel, target, tuned=bool(choices))
+        record = cpu.record_of(request, kernel, target, tuned=bool(choices))
         record = with_accuracy(record, request, check(request, kernel, path))
     return replace(record, library_sha256=sha256(library), toolchain=toolchain_key()), library
 
@@ -367,34 +375,3 @@ def with_accuracy(
     """The record with what the check found."""
     exact = found.same_bits and is_exact(expand(request, request.in_shapes))
     return replace(made, error=found.error, error_unit=found.unit, exact=exact)
-
-
-def record_of(
-    request: KernelRequest, kernel: Kernel, target: Target, *, tuned: bool = False
-) -> KernelRecord:
-    """The kernel record that the runtime dispatches by: see the shape classes in docs."""
-    forwards = [(i, o) for o, inputs in enumerate(kernel.forwards) for i in inputs]
-    return KernelRecord(
-        op=request.op,
-        name=kernel.name,
-        attrs=request.attrs,
-        program=request.program,
-        constants=request.constants,
-        in_shapes=request.in_shapes,
-        size_inputs=request.size_inputs,
-        out_shapes=tuple(kernel.out_shapes),
-        minimums=tuple(kernel.minimums),
-        divisors=tuple(kernel.divisors),
-        forward_inputs=tuple(i for i, _ in forwards),
-        forward_outputs=tuple(o for _, o in forwards),
-        barriers=kernel.barriers,
-        isa=target.isa,
-        target=target.key,
-        device="CPU",
-        verdict="unmeasured",
-        strategy=f"{kernel.strategy} (tuned)" if tuned else kernel.strategy,
-        proof=f"{kernel.proof}{'; its check ran with guards' if kernel.guarded else ''}",
-        packed_sources=tuple(one.source for one in kernel.packed),
-        packed_elements=tuple(one.elements for one in kernel.packed),
-        packed_dtypes=tuple(tf.as_dtype(one.dtype) for one in kernel.packed),
-    )

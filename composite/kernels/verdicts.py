@@ -18,7 +18,8 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import AttrValue
-from composite.kernels import decisions, gpu, installed, shapes
+from composite.compiler import account
+from composite.kernels import decisions, gpu, installed, shapes, turns
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
@@ -43,10 +44,11 @@ def verdict(
     if decision is not None:
         install(made, decision)
         return decision
-    for decision in measured(made, request):
-        install(made, decision)
-        if stopping():
-            return decision
+    with turns.measuring():
+        for decision in measured(made, request):
+            install(made, decision)
+            if stopping():
+                return decision
     assert decision is not None, "the size of the call that asked is always measured"
     # Another process may have been quicker. Its verdict stands, so that both take one path.
     theirs = stored(cache, key, request)
@@ -85,8 +87,14 @@ def install(made: KernelRecord, decision: Decision) -> None:
         expansion_times=tuple(point.times.expansion_us for point in points),
         kernel_wins=tuple(point.kernel_wins for point in points),
     )
-    native.call("composite_install", measured.to_node_def())
+    put(measured)
     installed.note(measured)
+
+
+@account.step("install")
+def put(made: KernelRecord) -> None:
+    """Gives a record to the runtime, in the place of an earlier one of the same kernel."""
+    native.call("composite_install", made.to_node_def())
 
 
 def measured(
@@ -106,9 +114,8 @@ def measured(
     device = gpu.device_name(request.device) if request.device else HOST
     own = specs(shapes.of_inputs(exact, sizes), dtypes)
     values_of_sizes = shapes.of_sizes(exact, sizes)
-    times = {asked: measure(*node, own, constants, values_of_sizes, device)}
-    if times[asked].close and before is None:
-        times[asked] = measure(*node, own, constants, values_of_sizes, device, cached=True)
+    settle = before is None  # which decides where a result is close
+    times = {asked: measure(*node, own, constants, values_of_sizes, device, settle=settle)}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
     others = [v for v in around if longest * shapes.size(v) / asked <= _LONGEST_US]
@@ -134,7 +141,7 @@ def measured_library(
     """Measures a linked kernel that is not installed yet; this process has it from then on."""
     digest = keys.sha256(library.read_bytes())
     trial = replace(made, library=str(library), library_sha256=digest)
-    native.call("composite_install", trial.to_node_def())
+    put(trial)
     *_, decision = measured(trial, request, before)
     # Left unmeasured, it would stand in the way of an equal one that served calls before.
     install(trial, decision)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from composite.compiler import account
 from composite.compiler.tvm.ir.constants import Packed
 from composite.kernels import host
 from composite.kernels.samples import Sample, Samples
@@ -94,6 +95,7 @@ class Oracle:
 
         return self.compare(results)
 
+    @account.step("check")
     def compare(self, results: Callable[[Sample], Iterable[tuple[int, list[Array]]]]) -> Accuracy:
         """Compares the outputs that `results` gives for each sample, with how many tasks did it.
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from composite.compiler import op_traits
+from composite.compiler import account, op_traits
 from composite.compiler.tvm import table
 from composite.ops import functions
 from composite.reference import floats
@@ -141,6 +141,7 @@ class Source:
             for i, (x, y) in enumerate(zip(exact, own, strict=True))
         ]
 
+    @account.step("reference")
     def _run(self, inputs: Sequence[Array], roundings: Roundings) -> list[Array]:
         return [y.numpy() for y in self._evaluator.run(inputs, roundings)]
 
@@ -148,11 +149,13 @@ class Source:
     def _single(self) -> Evaluator:
         return Evaluator(functions.in_dtype(self.body, _NARROW, tf.float32))
 
+    @account.step("reference")
     def _run_in_single(self, inputs: Sequence[Array]) -> list[Array]:
         narrow = [dtype.as_numpy_dtype for dtype in _NARROW]
         given = [_in_single(x) if x.dtype in narrow else x for x in inputs]
         return [y.numpy() for y in self._single.run(given)]
 
+    @account.step("reference")
     def _run_other(self, inputs: Sequence[Array]) -> list[Array] | None:
         if not self._runs:
             return None

@@ -15,8 +15,8 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.compiler import tvm as backend
 from composite.compiler_process.tasks import Loops
+from composite.kernels import cpu, produce
 from composite.kernels import key as keys
-from composite.kernels import produce
 
 
 class Rejected(Exception):  # noqa: N818 - the verdict on a candidate
@@ -73,7 +73,7 @@ class Space:
             produce.compare(self._oracle, kernel, path)
         except Exception as error:  # a candidate is worth a line, not the whole search
             raise Rejected(f"{type(error).__name__}: {error}") from error
-        record = produce.record_of(self.request, kernel, self.target)
+        record = cpu.record_of(self.request, kernel, self.target)
         digest = keys.sha256(path.read_bytes())
         record = replace(record, library=str(path), library_sha256=digest)
         return Built(written.digest, record, kernel, path)

@@ -23,6 +23,7 @@
 #include "composite/runtime/regions/refused_nodes.h"
 #include "composite/runtime/regions/region_counts.h"
 #include "composite/runtime/regions/region_options.h"
+#include "composite/runtime/run/kernel_view.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -256,6 +257,14 @@ int composite_pending(const char* request, size_t size, composite_buffer* reply)
 int composite_worker(const char* request, size_t size, composite_buffer* reply) {
   return Serve(request, size, reply, [](const NodeDef& node) {
     KernelTable::Global().SetWorker(composite::Attr(node, "running").b());
+    return absl::OkStatus();
+  });
+}
+
+int composite_presume_rest(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef& node) {
+    composite::Attr(node, "begin").b() ? composite::BeginToPresumeRest()
+                                       : composite::EndToPresumeRest();
     return absl::OkStatus();
   });
 }

@@ -69,6 +69,11 @@ COMPOSITE_EXPORT int composite_pending(const char* request, size_t size, composi
  * drops the requests and wakes composite_next_request. */
 COMPOSITE_EXPORT int composite_worker(const char* request, size_t size, composite_buffer* reply);
 
+/* NodeDef attr begin (b) -> empty. Between a call that begins and one that does not, variables
+ * count as at rest from the first call that reads them. */
+COMPOSITE_EXPORT int composite_presume_rest(const char* request, size_t size,
+                                            composite_buffer* reply);
+
 /* NodeDef attr reset (b, optional) -> NodeDef, one attr (i) for each counter. */
 COMPOSITE_EXPORT int composite_stats(const char* request, size_t size, composite_buffer* reply);
 

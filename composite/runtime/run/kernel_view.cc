@@ -21,12 +21,17 @@ constexpr int64_t kMostCalls = int64_t{1} << 40;
 // Sets are given up that were not among the last calls, so many at least.
 constexpr int64_t kForgotten = 256;
 
+std::atomic<int> presuming_rest{0};
+
 bool IsInHostMemory(tensorflow::OpKernelContext* context, int input) {
   return context->op_device_context() == nullptr ||
          context->input_memory_type(input) == tensorflow::HOST_MEMORY;
 }
 
 }  // namespace
+
+void BeginToPresumeRest() { presuming_rest.fetch_add(1, std::memory_order_relaxed); }
+void EndToPresumeRest() { presuming_rest.fetch_sub(1, std::memory_order_relaxed); }
 
 AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
   absl::MutexLock lock(&mu_);
@@ -39,18 +44,25 @@ AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
     }
     return true;
   };
+  const auto hold = [&](Set* set) {
+    for (int input : inputs_) set->held.emplace_back(context->input(input));
+  };
   auto set = std::find_if(sets_.begin(), sets_.end(), is_here);
   if (set == sets_.end()) {
     const bool left = MakeRoom();
     Set& added = sets_.emplace_back();
     for (int input : inputs_) added.identities.emplace_back(context->input(input));
     added.last = calls_;
-    return left ? kLeft : kMoves;
+    // Not after a set that left too soon: whoever presumes it is wrong.
+    if (left || needed_ > kLeastCalls || presuming_rest.load(std::memory_order_relaxed) == 0) {
+      return left ? kLeft : kMoves;
+    }
+    added.calls = needed_;
+    hold(&added);
+    return kRests;
   }
   set->last = calls_;
-  if (++set->calls == needed_ - 1) {
-    for (int input : inputs_) set->held.emplace_back(context->input(input));
-  }
+  if (++set->calls == needed_ - 1) hold(&*set);
   return set->held.empty() || set->calls < needed_ ? kMoves : kRests;
 }
 

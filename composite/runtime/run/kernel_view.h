@@ -24,6 +24,12 @@
 
 namespace composite {
 
+// While this is so, variables count as at rest from the first call that reads them: somebody
+// prepares a function that reads variables and writes to none. Of the process; each call of one is
+// undone by one of the other.
+void BeginToPresumeRest();
+void EndToPresumeRest();
+
 // Whether some inputs of a node, which are variables, have not been written to for many calls. They
 // may be several sets of tensors, as of layers that share the node of their eager calls.
 // Thread-safe.

@@ -27,7 +27,7 @@ def times(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that the original and the function with regions are said to take."""
     told = [2e-3, 1e-3]
 
-    def measured(functions: Any, inputs: Any) -> list[float]:
+    def measured(functions: Any, inputs: Any, _: float) -> list[float]:
         for function in functions:
             function(*inputs)
         return told
@@ -197,7 +197,7 @@ def test_the_report_is_a_table_and_a_page() -> None:
 def test_each_batch_is_called_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {8: [2e-3, 1e-3, 4e-3], 16: [2e-3, 3e-3, 1e-3], 3: [1e-3, 2e-3, 2e-3]}
 
-    def measured(functions: Any, inputs: Any) -> list[float]:
+    def measured(functions: Any, inputs: Any, _: float) -> list[float]:
         return told[int(inputs[0].shape[0])]
 
     monkeypatch.setattr(comparing, "_times", measured)

@@ -110,7 +110,7 @@ def test_one_that_was_killed_between_two_tasks_costs_nothing(compiler: Client, t
 def test_one_that_raised_what_it_should_not_is_not_asked_again(
     compiler: Client, task: Tasks
 ) -> None:
-    compiler._running()
+    compiler._taken(1)
     number = _number(compiler)
     size = int(Path(f"/proc/{number}/statm").read_text(encoding="ascii").split()[0])
     limit = size * os.sysconf("SC_PAGE_SIZE") + (1 << 25)  # too little to map libtvm
@@ -184,7 +184,7 @@ def test_one_that_is_too_slow_says_where_it_was(task: Tasks) -> None:
 
 def test_one_that_is_stopped_is_killed(compiler: Client, task: Tasks) -> None:
     compiler.perform(task())
-    first = compiler._process
+    (first,) = compiler._processes
     assert first is not None
     first._limit = 0.5
     os.kill(first.number, signal.SIGSTOP)
@@ -239,12 +239,12 @@ def test_two_threads_ask_one_compiler(shared: Client, task: Tasks) -> None:
 
 _INSIDE = """
 import sys
+sys.executable = sys.argv[1]
 import numpy as np
 import composite
 from composite.compiler_process import client
 from tests.composite.dense_ops import dense
 
-sys.executable = sys.argv[1]
 x, w, b = np.ones((4, 8), np.float32), np.ones((2, 8), np.float32), np.zeros(2, np.float32)
 for rows in (4, 3):
     with composite.options(backend="tvm"):

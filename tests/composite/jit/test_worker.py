@@ -228,7 +228,7 @@ def test_forked_children_share_the_compiler(run_python, tmp_path):
     run_python(
         _FORKED
         + """
-client._client._running()
+client.begin()
 number = client._client.number
 children = []
 for rows in (3, 4):

@@ -43,6 +43,20 @@ def test_what_another_process_makes_is_claimed(tmp_path: Path, elsewhere: Proces
         pass
 
 
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_what_another_thread_makes_is_claimed(tmp_path: Path, *, has_folder: bool) -> None:
+    own = Claims(tmp_path if has_folder else None)
+    with own.claim(KEY):
+        with pytest.raises(Claimed, match="thread"), own.claim(KEY):
+            pass
+        with own.claim(OTHER):
+            pass
+        with pytest.raises(Claimed), own.claim(KEY):  # it is held still
+            pass
+    with own.claim(KEY):
+        pass
+
+
 def test_a_claim_ends_with_its_process(tmp_path: Path) -> None:
     def hold(process: Process) -> None:
         with Claims(tmp_path).claim(KEY):

@@ -1,7 +1,5 @@
 """Timing a kernel as a node of a graph."""
 
-import functools
-
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import NameAttrList
@@ -52,37 +50,42 @@ def test_a_function_without_a_kernel_is_refused_as_an_op_is():
         measure(function_op.NAME, arguments, stamps, [tf.TensorSpec((3,), tf.float32)])
 
 
-def test_a_kernel_does_not_lose_for_a_load_that_ends():
-    loaded, quiet, slow = ([(us * 1e-6, 560e-6, 5e-6)] * 8 for us in (600, 300, 800))
-    for batches, ratio, left in (
-        ([loaded, quiet, quiet], 0.53, 0),
-        ([quiet, loaded, loaded], 0.53, 2),  # it has won
-        ([slow, slow, slow], 1.43, 0),
-    ):
-        taken = iter(batches)
-        rounds = measuring._settled(functools.partial(next, taken), 1)
-        assert measuring._times(rounds, 1).ratio == pytest.approx(ratio, abs=0.01)
-        assert len(list(taken)) == left
+@pytest.mark.parametrize(
+    ("far", "near", "ratio", "widths"),
+    [(0.9, 2.0, 0.9, [16]), (1.02, 0.6, 0.6, [16, 4]), (0.98, 1.5, 1.5, [16, 4])],
+)
+def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, ratio, widths):
+    """Sixteen copies of a mebibyte do not stay there; four do."""
+    taken = []
+
+    def rounds(functions, inputs, budget, fewest=5):
+        if fewest == 1:
+            return [(40e-6, 41e-6, 0.0)]
+        taken.append(len(inputs))
+        us = (far if len(inputs) == 16 else near) * 40e-6 * len(inputs)
+        return [(us, 40e-6 * len(inputs), 0.0)] * fewest
+
+    monkeypatch.setattr(measuring, "_functions", lambda *_: [])
+    monkeypatch.setattr(measuring, "_taken", lambda functions, specs, copies, sizes: [0] * copies)
+    monkeypatch.setattr(measuring, "_rounds", rounds)
+    found = measure("Any", dict, {}, [tf.TensorSpec((1 << 18,), tf.float32)])
+    assert found.ratio == pytest.approx(ratio, abs=0.01)
+    assert list(dict.fromkeys(taken)) == widths
 
 
-def test_what_the_clock_does_not_tell_is_neither_a_time_nor_a_verdict():
-    empty = 5e-6
-    for copies in (1, 16):
-        # All that is measured is what runs of an empty function differ by.
-        noise = [(empty + i % 3 * 1e-9, empty + i % 2 * 2e-9, empty) for i in range(9)]
-        times = measuring._times(noise, copies)
-        assert times.kernel_us >= 0.01 and times.expansion_us >= 0.01
-        assert times.ratio == 1 and times.close
-        # A kernel that is below what can be told, and an expansion that is not.
-        found = measuring._times([(empty, empty + copies * 1e-6, empty)] * 9, copies)
-        assert found.kernel_us >= 0.01 and found.ratio < 0.2 and not found.close
+@pytest.mark.parametrize(("us", "copies"), [(1, 16), (100, 16), (500, 4), (30_000, 1)])
+def test_what_takes_long_is_measured_in_few_copies(monkeypatch, us, copies):
+    made = []
 
+    def functions(op_name, node, specs, copies):
+        made.append(copies)
+        return []
 
-def test_a_time_is_no_less_than_what_runs_of_the_same_function_differ_by():
-    """A busy machine: runs of the kernel are as long as those of the function without it."""
-    empty, copies = 60e-6, 16
-    late = [0, 20e-6, 35e-6, 5e-6, 60e-6]
-    slow = measuring._times([(empty, empty + copies * 70e-6, empty + d) for d in late], copies)
-    assert slow.kernel_us >= 1 and slow.expansion_us == pytest.approx(70) and not slow.close
-    both = measuring._times([(empty, empty + 8e-6, empty + d) for d in late], copies)
-    assert both.kernel_us == both.expansion_us and both.close
+    def rounds(functions, inputs, budget, fewest=5):
+        return [(us * 1e-6 * len(inputs), 3 * us * 1e-6 * len(inputs), 0.0)] * fewest
+
+    monkeypatch.setattr(measuring, "_functions", functions)
+    monkeypatch.setattr(measuring, "_taken", lambda functions, specs, copies, sizes: [0] * copies)
+    monkeypatch.setattr(measuring, "_rounds", rounds)
+    assert measure("Any", dict, {}, [tf.TensorSpec((64,), tf.float32)]).kernel_us == us
+    assert made == ([1] if copies == 1 else [1, copies])

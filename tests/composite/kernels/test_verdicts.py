@@ -124,7 +124,7 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
     monkeypatch.setattr(verdicts, "sweep", sweep)
     for kernel_us, expected in [(1.0, [2, 8, 128, 512]), (1000.0, [2, 8, 128]), (1e6, None)]:
         monkeypatch.setattr(
-            verdicts, "measure", lambda *_, us=kernel_us: Times(us, us, 0.9, 0.8, 0.9)
+            verdicts, "measure", lambda *_, us=kernel_us, settle: Times(us, us, 0.9, 0.8, 0.9)
         )
         swept.clear()
         decision = list(verdicts.measured(RECORD, REQUEST))[-1]
@@ -132,19 +132,18 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
         assert len(decision.points) == (len(expected) + 1 if expected else 1)
 
 
-@pytest.mark.parametrize(
-    ("far", "near", "wins", "asked"),
-    [(0.9, 2.0, True, 1), (1.02, 0.6, True, 2), (0.98, 1.5, False, 2), (1.2, 0.5, False, 1)],
-)
-def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, wins, asked):
-    measured = []
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_is_close_is_settled_in_the_caches_unless_a_verdict_stood(monkeypatch, is_new):
+    settled = []
 
-    def measure(*_, cached=False):
-        measured.append(cached)
-        return times(near if cached else far)
+    def measure(*_, settle):
+        settled.append(settle)
+        return times(1.02)
 
     of_one_float(monkeypatch)
     monkeypatch.setattr(verdicts, "measure", measure)
     request = dataclasses.replace(REQUEST, in_shapes=((4, 8),), hint=())
-    *_, decision = verdicts.measured(RECORD, request)
-    assert (decision.kernel_wins, measured) == (wins, [False, True][:asked])
+    before = None if is_new else decide({1: times(0.5)}, 1)
+    *_, decision = verdicts.measured(RECORD, request, before)
+    assert settled == [is_new]
+    assert decision.kernel_wins is not is_new
