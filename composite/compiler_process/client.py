@@ -34,6 +34,7 @@ LIMIT = 180.0  # seconds that a task may take; the largest kernels take ten
 PROCESSES = min(4, len(os.sched_getaffinity(0)))
 """How many compilers there are at once: no more than there are processors for them."""
 
+_PATIENCE = 0.5  # seconds that a task waits before another process is started for it
 _IN_A_ROW = 3  # ends of the process without an answer between them,
 _PAUSE = 300.0  # after which it is not started for so many seconds
 
@@ -115,7 +116,7 @@ class Client:
         self._limit = limit
         self._pause = pause
         self._most = most
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._processes: dict[Process, int] = {}  # and how many tasks each has in hand
         self._is_inside = False  # no process can be started
         self._ends = 0  # of the process, in a row
@@ -172,15 +173,22 @@ class Client:
         with self._lock:
             if process in self._processes:
                 self._processes[process] -= 1
+                self._lock.notify()
 
     def _taken(self, most: int) -> Process | None:
         """The process with the fewest tasks, which has one more; None where this one compiles.
 
-        Another is started if each is at a task, unless there are so many.
+        Another is started if each stays at its task for a while, unless there are so many.
         """
+
+        def is_free() -> bool:
+            return not all(self._processes.values())
+
         with self._lock:
             if self._is_inside or os.environ.get(ENVIRONMENT) == "thread":
                 return None
+            if self._processes and len(self._processes) < most:
+                self._lock.wait_for(is_free, _PATIENCE)
             process = min(self._processes, key=self._processes.__getitem__, default=None)
             if process is None or (self._processes[process] and len(self._processes) < most):
                 process = self._started()
@@ -223,7 +231,7 @@ class Client:
 
     def in_child(self) -> None:
         """Called in a process that was just forked: it shares the compiler."""
-        self._lock = threading.Lock()  # a thread that is not here may have held it
+        self._lock = threading.Condition()  # a thread that is not here may have held it
         self._processes = dict.fromkeys(self._processes, 0)
 
 

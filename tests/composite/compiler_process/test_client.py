@@ -237,6 +237,46 @@ def test_two_threads_ask_one_compiler(shared: Client, task: Tasks) -> None:
     assert found == {f"k{i}": f"k{i}" for i in range(4)}
 
 
+def test_tasks_at_once_are_done_by_as_many_processes_as_may_be(
+    task: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 0.0)
+    compiler = Client(most=2)
+    compiler.begin()
+    compiler.begin()
+    assert len(compiler._processes) == 1  # it is there already
+    both_began = threading.Barrier(2)
+
+    def ask(name: str) -> None:
+        both_began.wait(30)
+        assert compiler.perform(task(name=name)).kernel is not None
+
+    threads = [threading.Thread(target=ask, args=(f"k{i}",)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(compiler._processes) == 2
+    assert set(compiler._processes.values()) == {0}
+    monkeypatch.setattr(module, "_PATIENCE", 60.0)
+    for _ in range(3):
+        compiler.perform(task())
+    assert len(compiler._processes) == 2
+
+
+def test_a_process_that_is_soon_free_saves_the_start_of_another(task: Tasks) -> None:
+    compiler = Client(most=2)
+    compiler.perform(task())
+    first = _number(compiler)
+    taken = compiler._taken(2)
+    assert taken is not None
+    giver = threading.Timer(0.05, compiler._give_back, (taken,))
+    giver.start()
+    assert compiler.perform(task()).loops
+    giver.join()
+    assert [process.number for process in compiler._processes] == [first]
+
+
 _INSIDE = """
 import sys
 sys.executable = sys.argv[1]
