@@ -29,7 +29,7 @@ bool IsInHostMemory(tensorflow::OpKernelContext* context, int input) {
 }  // namespace
 
 AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   if (++calls_ % kForgotten == 0 && Forget()) return kLeft;
   const auto stays = [&](int input) { return IsImmutableWhileHeld(context->input(input)); };
   if (!absl::c_all_of(inputs_, stays)) return kMoves;
@@ -55,7 +55,7 @@ AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
 }
 
 void AtRest::Clear() {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   sets_.clear();
 }
 
