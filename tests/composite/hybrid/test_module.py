@@ -78,6 +78,31 @@ lower.save(sys.argv[2])
     )
 
 
+def test_what_tensorflow_runs_may_be_stated() -> None:
+    found = []
+    for options in ({}, {"deny": ["Tanh"]}, {"min_ops": 3}, {"min_ops": 4}):
+        module = hybrid.compile(scaled(2.0), SPEC, **options)
+        assert module.report is not None
+        found.append((module.report.kernels, module.report.calls))
+        np.testing.assert_allclose(module(X), scaled(2.0)(X), rtol=1e-5, atol=1e-6)
+    assert found == [(1, 0), (0, 1), (1, 0), (0, 1)]
+
+
+def test_a_trace_is_compiled(module: hybrid.HybridModule) -> None:
+    traced = tf.function(scaled(2.0)).get_concrete_function(SPEC)
+    np.testing.assert_array_equal(hybrid.compile(traced)(X), module(X))
+
+
+def test_strings_by_tvms_own_means(tmp_path: Path) -> None:
+    import tvm
+
+    hybrid.compile(tf.strings.upper, tf.constant(["a"])).save(tmp_path / "upper.so")
+    hybrid.register()
+    vm = tvm.relax.VirtualMachine(tvm.runtime.load_module(str(tmp_path / "upper.so")), tvm.cpu())
+    (upper,) = vm["main"](hybrid.Opaque(tf.constant(["b"])))
+    assert upper.tensor.numpy().tolist() == [b"B"]
+
+
 def address(x: Any) -> int:
     return int(np.asarray(memoryview(x)).ctypes.data)
 
