@@ -22,7 +22,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help tools build bazel demo test test-fast soak foreign asan tsan aarch64 test-native browser lint format docs \
-  bench gpu gpu-bundle pythons wheel clean clean-venv
+  bench gpu gpu-bundle minors pythons wheel clean clean-venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -239,10 +239,15 @@ pythons: wheel  ## the wheel and some tests under each Python that is installed 
 	  PATH="$$venv/bin:$$PATH" $$venv/bin/python -m pytest -q $(TESTS_OF_PYTHONS) || exit 1; \
 	done
 
+# Other versions of TensorFlow that the sources are for.
+MINORS ?= 2.22.0rc0
+minors: $(VENV)/pyvenv.cfg  ## build and test with other TensorFlows (MINORS=; ARGS="tests": all tests)
+	@failed=; for version in $(MINORS); do $(PY) -m tests.minors $$version $(ARGS) || failed=1; done; test -z "$$failed"
+
 clean:  ## remove what was built, keep .venv*
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f composite/runtime/*.so composite/runtime/build_info.json
 	find . -name __pycache__ -not -path './.venv*/*' -prune -exec rm -rf {} +
 
-clean-venv: clean  ## remove .venv, .venv-peers and .venv-beam too
-	rm -rf $(VENV) $(PEERS) $(BEAM)
+clean-venv: clean  ## remove .venv and the other environments too
+	rm -rf $(VENV) $(VENV)-*

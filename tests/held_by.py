@@ -105,7 +105,7 @@ HELD_BY: dict[str, str] = {
         "composite/cli/reports.py composite/cli/signature_calls.py composite/trials/drawing.py"
     ),
     "tests/composite/hybrid/test_compiling.py": (
-        "__init__.py emitting.py module.py regions.py report.py subgraphs.py"
+        "__init__.py emitting.py regions.py report.py subgraphs.py"
     ),
     "tests/composite/hybrid/test_calls.py": (
         "opened.py packing.py composite/runtime/hybrid/python_calls"

@@ -8,7 +8,6 @@ written in composite/runtime/c_api.h. Nothing of TensorFlow's Python internals i
 from __future__ import annotations
 
 import ctypes
-import json
 import threading
 from collections.abc import Callable
 from importlib import resources
@@ -89,7 +88,7 @@ def check_stamp(stamp: Path, tensorflow: str) -> None:
     linker's own message would be about a mangled name.
     """
     try:
-        built_for = str(json.loads(stamp.read_text(encoding="utf-8"))["tensorflow"])
+        built_for = tensorflow_version.built_for(stamp)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ImportError(
             f"{stamp} does not say which TensorFlow {LIBRARY} was built for ({error}): build it "

@@ -50,12 +50,13 @@ class Held(NamedTuple):
 
     Attributes:
         nodes: the last one has one output, the value.
-        told: what people are told that the module keeps; "" for a constant.
+        kept: the contents of a table, or what else people are told that the module keeps; "" for a
+            constant.
         functions: what the nodes call.
     """
 
     nodes: list[NodeDef]
-    told: str = ""
+    kept: tables.Contents | str = ""
     functions: Sequence[Any] = ()
 
 
@@ -168,7 +169,7 @@ def _table(name: str, handle: Any, find: Any, model: str) -> Held:
         contents = tables.contents(handle, *dtypes)
     except tf.errors.OpError as error:
         raise ValueError(f"{model} has a table that cannot be read: {error.message}") from error
-    return Held(_kept(tables.nodes(name, contents)), str(contents))
+    return Held(_kept(tables.nodes(name, contents)), contents)
 
 
 def _resource(name: str, handle: Any) -> Held:

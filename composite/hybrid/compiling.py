@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from composite.acceleration.accelerate import entries
@@ -20,10 +22,12 @@ from composite.hybrid.freezing import freeze
 from composite.hybrid.module import HybridModule, opened
 from composite.hybrid.report import HybridReport, Part
 from composite.hybrid.structure import Description, indices
+from composite.hybrid.tables import Contents
 from composite.saving.model_loading import load_model
 from composite.trials import drawing, results
 
 _WORD = "composite.hybrid.compile"
+_WORDS = 16  # keys of a table that are drawn
 
 
 def compile(  # noqa: A001 - named as tvm.compile is
@@ -46,8 +50,8 @@ def compile(  # noqa: A001 - named as tvm.compile is
             trace of one (a ConcreteFunction); or the folder of a SavedModel.
         *inputs: of a function without an input signature, the arguments of a call or
             tf.TensorSpecs of them: a dim that is None in a spec may be any size. They are what the
-            results are compared with; where there are no values, floats of [0, 1) and integers 0
-            and 1 are drawn.
+            results are compared with; where there are no values, floats of [0, 1), integers 0
+            and 1, and keys of the model's tables among other texts are drawn.
         signature: of a SavedModel, which one.
         deny: what TensorFlow runs in any case, as `composite.accelerate` takes it.
         min_ops: how many ops that compute a kernel has at least.
@@ -74,7 +78,9 @@ def compile(  # noqa: A001 - named as tvm.compile is
     partition = regions.partition(frozen, entries(deny, min_ops))
     emitter = Emitter(partition)
     parts = _parts(partition)
-    report = HybridReport(name, parts, partition.refused, frozen.left_out, frozen.kept)
+    report = HybridReport(
+        name, parts, partition.refused, frozen.left_out, tuple(map(str, frozen.kept))
+    )
     described = Description(
         name=name,
         inputs=taken,
@@ -87,7 +93,7 @@ def compile(  # noqa: A001 - named as tvm.compile is
     )
     executable = _built(emitter.module(described.to_json()))
     module = HybridModule(opened(executable), executable, report)
-    module.report = _compared(module, report, concrete, given, rtol)
+    module.report = _compared(module, report, _call(concrete, given, _words(frozen.kept)), rtol)
     del owner  # whose variables the trace reads
     return module
 
@@ -100,7 +106,7 @@ def _traced(model: Any, inputs: Sequence[Any], signature: str) -> tuple[str, Any
             has = ", ".join(sorted(loaded.signatures)) or "none"
             raise ValueError(f"the model has no signature {signature}; it has {has}")
         return signature, loaded.signatures[signature], list(inputs), loaded
-    name = str(getattr(model, "name", None) or getattr(model, "__name__", "function"))
+    name = tf.compat.as_str(getattr(model, "name", None) or getattr(model, "__name__", "function"))
     if isinstance(model, tf.keras.Model) or hasattr(model, "function_def"):
         return name, concrete_of(model, _WORD), list(inputs), model
     if not callable(model):
@@ -145,26 +151,38 @@ def _parts(partition: regions.Partition) -> tuple[Part, ...]:
     return tuple(found)
 
 
+class _Call(NamedTuple):
+    """A call that the module and the model are compared by.
+
+    Attributes:
+        model: the trace of the model.
+        args: of the call; None if they are not to be had.
+        kwargs: those by name.
+        drawn: whether nobody gave them.
+        why: why they are not to be had.
+    """
+
+    model: Any
+    args: Sequence[Any] | None = None
+    kwargs: Mapping[str, Any] = {}
+    drawn: bool = True
+    why: str = ""
+
+
 def _compared(
-    module: HybridModule,
-    report: HybridReport,
-    concrete: Any,
-    given: Sequence[Any],
-    rtol: float | None,
+    module: HybridModule, report: HybridReport, call: _Call, rtol: float | None
 ) -> HybridReport:
     """The report, with how far the module's results are. ValueError if that is too far."""
-    args, kwargs = concrete.structured_input_signature
-    if given:
-        is_named = not args and len(given) == 1 and isinstance(given[0], dict)
-        args, kwargs = ((), given[0]) if is_named else (tuple(given), {})
-    else:
-        try:
-            args, kwargs = _drawn((args, kwargs))
-        except ValueError as error:
-            return replace(report, uncompared=str(error))
-    with settings.options(regions=False):
-        wanted = results.flat(concrete(*args, **kwargs))
-    found = results.flat(module(*args, **kwargs))
+    if call.args is None:
+        return replace(report, uncompared=call.why)
+    try:
+        with settings.options(regions=False):
+            wanted = results.flat(call.model(*call.args, **call.kwargs))
+    except tf.errors.OpError as error:
+        if not call.drawn:
+            raise
+        return replace(report, uncompared=f"the model takes no inputs as drawn: {error.message}")
+    found = results.flat(module(*call.args, **call.kwargs))
     moved = results.deviation(found, wanted, rtol)
     if not moved.is_small:
         raise ValueError(
@@ -175,8 +193,31 @@ def _compared(
     return replace(report, deviation=moved)
 
 
-def _drawn(structure: Any) -> Any:
+def _call(concrete: Any, given: Sequence[Any], words: Sequence[bytes]) -> _Call:
+    """The inputs that were given, or drawn ones."""
+    args, kwargs = concrete.structured_input_signature
+    if given:
+        is_named = not args and len(given) == 1 and isinstance(given[0], dict)
+        args, kwargs = ((), given[0]) if is_named else (tuple(given), {})
+        return _Call(concrete, args, kwargs, drawn=False)
+    try:
+        return _Call(concrete, *_drawn((args, kwargs), words))
+    except ValueError as error:
+        return _Call(concrete, why=str(error))
+
+
+def _drawn(structure: Any, words: Sequence[bytes]) -> Any:
     """Inputs for all specs in a structure; what is no spec stays."""
     return tf.nest.map_structure(
-        lambda x: drawing.drawn(x) if isinstance(x, tf.TensorSpec) else x, structure
+        lambda x: drawing.drawn(x, texts=words) if isinstance(x, tf.TensorSpec) else x, structure
     )
+
+
+def _words(kept: Sequence[Contents | str]) -> list[bytes]:
+    """Texts for a model with these tables: keys of theirs, and as many that are in none."""
+    held = [c for c in kept if isinstance(c, Contents) and c.keys.dtype == object]
+    known = [key for c in held for key in c.keys.ravel()[:_WORDS].tolist()] or [b"0", b"1"]
+    taken = {key for c in held for key in (*c.keys.ravel().tolist(), *np.ravel(c.reserved))}
+    others = (b"%d" % k for k in itertools.count(2))
+    unknown = [next(word for word in others if word not in taken) for _ in known]
+    return [word for pair in zip(known, unknown, strict=True) for word in pair]

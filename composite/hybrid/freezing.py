@@ -17,6 +17,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 from composite.hybrid import handles
 from composite.hybrid.captures import Capture, captures, held, library_of, named, refuse_writes
 from composite.hybrid.stated_shapes import Shapes, stated
+from composite.hybrid.tables import Contents
 from composite.ops import call, functions
 
 
@@ -29,7 +30,7 @@ class Frozen:
         library: the function, and those that its nodes run.
         inputs: dtypes and shapes of the inputs, in the order of the function's arguments.
         shapes: what the code states of its nodes' outputs.
-        kept: the tables that its nodes make, for people.
+        kept: the contents of the tables that its nodes make; other resources, for people.
         left_out: ops with effects that no output waits for, which are not in it.
     """
 
@@ -37,7 +38,7 @@ class Frozen:
     library: Any
     inputs: tuple[tf.TensorSpec, ...]
     shapes: Shapes
-    kept: tuple[str, ...]
+    kept: tuple[Contents | str, ...]
     left_out: tuple[str, ...]
 
 
@@ -72,7 +73,7 @@ def freeze(concrete: Any, name: str) -> Frozen:
     return Frozen(name, made, specs, shapes, kept, _left_out(concrete, library))
 
 
-def _hold(library: Any, captured: Sequence[Capture], name: str) -> tuple[str, ...]:
+def _hold(library: Any, captured: Sequence[Capture], name: str) -> tuple[Contents | str, ...]:
     """Makes nodes of the last arguments of function[0], and tells of which resources."""
     definition = library.function[0]
     arguments = definition.signature.input_arg
@@ -90,7 +91,9 @@ def _hold(library: Any, captured: Sequence[Capture], name: str) -> tuple[str, ..
     return tuple(told)
 
 
-def _hold_named(library: Mapping[str, Any], order: Sequence[str], name: str) -> tuple[str, ...]:
+def _hold_named(
+    library: Mapping[str, Any], order: Sequence[str], name: str
+) -> tuple[Contents | str, ...]:
     """Makes tables in the places of nodes that find them by their names, and tells of which."""
     main, *others = order
     for function in others:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ import tensorflow as tf
 SIZE = 8  # of a dim that is not known
 
 
-def drawn(specs: Any, size: int | Callable[[int], int] = SIZE) -> Any:
+def drawn(specs: Any, size: int | Callable[[int], int] = SIZE, texts: Sequence[bytes] = ()) -> Any:
     """Tensors of these specs, in their structure: floats of [0, 1), integers 0 and 1.
 
-    `size` is that of dims that are not known, or tells it of an axis. ValueError for a spec without
-    a rank, or of strings.
+    `size` is that of dims that are not known, or tells it of an axis. A tensor of strings has
+    `texts` in turn. ValueError for a spec without a rank, and of strings where there are no texts.
     """
     random = np.random.default_rng(0)
     size_of = (lambda _: size) if isinstance(size, int) else size
@@ -23,11 +23,14 @@ def drawn(specs: Any, size: int | Callable[[int], int] = SIZE) -> Any:
     def draw(spec: Any) -> Any:
         dtype = tf.as_dtype(spec.dtype)
         is_number = dtype.is_floating or dtype.is_complex or dtype.is_integer or dtype.is_bool
+        is_text = dtype == tf.string and bool(texts)
         shape = tf.TensorShape(spec.shape)
-        if shape.rank is None or not is_number:
+        if shape.rank is None or not (is_number or is_text):
             what = f"are {dtype.name}" if shape.rank is not None else "have no rank"
             raise ValueError(f"values of input {spec.name} cannot be drawn, they {what}: give them")
         sizes = [size_of(axis) if one is None else one for axis, one in enumerate(shape)]
+        if is_text:
+            return tf.constant(np.resize(np.array(texts, object), sizes), dtype)
         is_whole = dtype.is_integer or dtype.is_bool
         return tf.cast(random.integers(0, 2, sizes) if is_whole else random.random(sizes), dtype)
 

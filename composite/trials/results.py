@@ -51,7 +51,8 @@ def _deviation_of(index: int, y: Array, z: Array, rtol: float | None) -> Deviati
     if z.dtype.kind in "biuSUO":
         return Deviation(index, float(not np.array_equal(y, z)), 0.0)
     bound = rtol if rtol is not None else 5e-2 if z.dtype.itemsize == 2 else 1e-3
-    return Deviation(index, _distance(y.astype(np.float64), z.astype(np.float64)), bound)
+    wide = np.complex128 if z.dtype.kind == "c" else np.float64
+    return Deviation(index, _distance(y.astype(wide), z.astype(wide)), bound)
 
 
 def _in_bounds(deviation: Deviation) -> float:

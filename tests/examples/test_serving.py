@@ -134,9 +134,10 @@ def test_what_is_wrong_is_said_in_one_sentence(served: Any, tmp_path: Path) -> N
     cut = _changed(library, tmp_path / "cut")
     so = cut / "libdigits_ops.so"
     so.write_bytes(so.read_bytes()[:3000])
+    of_another = f"was built for TensorFlow 2.20.0, but {tf.__version__}"
     for arguments, line, message in [
         ((tmp_path, model, INPUT, OUTPUT), "", "holds no built library: it has no manifest.json"),
-        ((other, model, INPUT, OUTPUT), "", "was built for TensorFlow 2.20.0, but 2.21"),
+        ((other, model, INPUT, OUTPUT), "", of_another),
         ((cut, model, INPUT, OUTPUT), "", "libdigits_ops.so is damaged: its SHA-256 is"),
         ((library, tmp_path / "none", INPUT, OUTPUT), "", "cannot load the model: "),
         ((library, model, "nothing", OUTPUT), "", "nothing: the model has no op of that name"),

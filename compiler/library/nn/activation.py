@@ -1,6 +1,7 @@
 """Activations of tf.nn, and the sigmoid and softplus of tf.math.
 
-tf.nn.relu, elu, selu, tanh and softsign are one op and need no entry.
+tf.nn.relu, elu, selu and softsign are one op and need no entry. tf.tanh is one in TensorFlow 2.21,
+and is found as that.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from composite.compiler.library.shaping import exchange_with_last
 def sigmoid(x: Any, name: Any = None) -> Any:
     """1 / (1 + exp(-x))."""
     return tf.raw_ops.Sigmoid(x=x, name=name)
+
+
+@public("tf.tanh", "tf.math.tanh", "tf.nn.tanh")
+def tanh(x: Any, name: Any = None) -> Any:
+    """The hyperbolic tangent."""
+    return tf.raw_ops.Tanh(x=x, name=name)
 
 
 @public("tf.math.log_sigmoid")

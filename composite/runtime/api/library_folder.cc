@@ -121,7 +121,7 @@ struct LoadedLibraries {
 absl::Status LoadLibraryFolder(const std::string& folder) {
   static auto* const loaded = new LoadedLibraries;
   TF_ASSIGN_OR_RETURN(Manifest manifest, CheckedManifest(folder));
-  absl::MutexLock lock(&loaded->mu);
+  absl::MutexLock lock(loaded->mu);
   if (loaded->digests.count(manifest.digest) != 0) return absl::OkStatus();
   TF_RETURN_IF_ERROR(CheckConflicts(folder, manifest));
   TF_ASSIGN_OR_RETURN(CheckedFile file,

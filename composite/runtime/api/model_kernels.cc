@@ -136,7 +136,7 @@ absl::Status LoadModelKernels(const std::string& folder, const std::string& dige
   TF_ASSIGN_OR_RETURN(const Description description, Read(folder, digest));
   Refuse(description.content);
   if (native_code == NativeCode::kNo) return absl::OkStatus();
-  absl::MutexLock lock(&loaded->mutex);
+  absl::MutexLock lock(loaded->mutex);
   if (loaded->digests.count(description.digest) != 0) return absl::OkStatus();
   const absl::flat_hash_set<std::string> regions = Register(description.content.library());
   for (const NodeDef& node : description.content.node()) {

@@ -60,7 +60,7 @@ class NameNumbers {
  public:
   // Moves the file to a number of the list, if there is one.
   int Name(int descriptor) {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     if (numbers_.empty()) return descriptor;
     const int number = numbers_.back();
     if (dup3(descriptor, number, O_CLOEXEC) < 0) return descriptor;
@@ -73,7 +73,7 @@ class NameNumbers {
   void Retire(int number) {
     const int unopenable = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (unopenable < 0) return;
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     if (dup3(unopenable, number, O_CLOEXEC) >= 0) numbers_.push_back(number);
     close(unopenable);
   }

@@ -16,14 +16,14 @@ class ForkMutexes {
   }
 
   void Add(ForkMutex* mutex) {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     mutex->next_ = first_;
     if (first_ != nullptr) first_->previous_ = mutex;
     first_ = mutex;
   }
 
   void Remove(ForkMutex* mutex) {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     if (mutex->next_ != nullptr) mutex->next_->previous_ = mutex->previous_;
     (mutex->previous_ != nullptr ? mutex->previous_->next_ : first_) = mutex->next_;
   }

@@ -39,7 +39,7 @@ absl::Status Named(const absl::Status& status, absl::string_view what) {
 
 absl::StatusOr<const CudaImage::Functions*> CudaImage::In(const CudaDriver& driver,
                                                           void* context) const {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   std::unique_ptr<const Functions>& known = loaded_[context];
   if (known != nullptr) return known.get();
   absl::StatusOr<void*> module = driver.Load(bytes_);

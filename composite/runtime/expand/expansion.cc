@@ -10,7 +10,7 @@
 namespace composite {
 
 absl::StatusOr<const tensorflow::FunctionBody*> Expansion::Body(const std::string& function) const {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   std::shared_ptr<const tensorflow::FunctionBody>& body = bodies_[function];
   if (body != nullptr) return body.get();
   const tensorflow::FunctionDef* def = library->Find(function);

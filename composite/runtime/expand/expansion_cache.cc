@@ -26,7 +26,7 @@ std::string ExpansionCache::NameOf(absl::Span<const ReadFact> reads) {
 
 std::shared_ptr<const Expansion> ExpansionCache::Find(const std::string& base,
                                                       absl::Span<const InputFact> facts) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   auto found = by_base_.find(base);
   if (found == by_base_.end()) return nullptr;
   for (ReadSet& set : found->second) {
@@ -41,7 +41,7 @@ std::shared_ptr<const Expansion> ExpansionCache::Find(const std::string& base,
 std::shared_ptr<const Expansion> ExpansionCache::Insert(const std::string& base,
                                                         std::shared_ptr<const Expansion> expansion,
                                                         absl::Span<const InputFact> facts) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   const std::string name = NameOf(expansion->reads);
   std::string values = ReadsKey(expansion->reads, facts);
   std::vector<ReadSet>& sets = by_base_[base];
@@ -68,7 +68,7 @@ void ExpansionCache::DropOldest() {
 }
 
 size_t ExpansionCache::size() const {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   return order_.size();
 }
 

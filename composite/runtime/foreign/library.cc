@@ -182,7 +182,7 @@ absl::StatusOr<Loaded> LoadForeignLibrary(const std::string& path, const std::st
                                             "..., expected ", sha256.substr(0, 16), "..."));
   }
   Table& table = Libraries();
-  absl::MutexLock lock(&table.mu);
+  absl::MutexLock lock(table.mu);
   std::shared_ptr<ForeignLibrary>& library = table.libraries[id];
   if (library != nullptr) return Loaded{std::move(id), library};
   const auto open = [&]() -> absl::StatusOr<std::shared_ptr<ForeignLibrary>> {
@@ -204,7 +204,7 @@ absl::StatusOr<Loaded> LoadForeignObject(void* object, bool serial, bool returns
                                          const tvm_ffi::Libraries& tvm) {
   TF_RETURN_IF_ERROR(tvm_ffi::Load(tvm, /*with_runtime=*/false));
   Table& table = Libraries();
-  absl::MutexLock lock(&table.mu);
+  absl::MutexLock lock(table.mu);
   if (const auto known = table.objects.find(object); known != table.objects.end()) {
     return Loaded{known->second, table.libraries[known->second]};
   }
@@ -227,7 +227,7 @@ absl::StatusOr<Loaded> LoadForeignObject(void* object, bool serial, bool returns
 
 absl::StatusOr<std::shared_ptr<ForeignLibrary>> FindForeignLibrary(const std::string& id) {
   Table& table = Libraries();
-  absl::MutexLock lock(&table.mu);
+  absl::MutexLock lock(table.mu);
   const auto found = table.libraries.find(id);
   if (found != table.libraries.end()) return found->second;
   if (absl::StartsWith(id, "process-")) {

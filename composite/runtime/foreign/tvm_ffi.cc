@@ -204,7 +204,7 @@ absl::StatusOr<Value> FindGlobal(absl::string_view name) {
 
 absl::Status Load(const Libraries& libraries, bool with_runtime) {
   static auto* const mu = new ForkMutex;
-  absl::MutexLock lock(mu);
+  absl::MutexLock lock(*mu);
   if (api.call == nullptr) {
     TF_ASSIGN_OR_RETURN(void* library, Open("libtvm_ffi.so", libraries.ffi));
     TF_RETURN_IF_ERROR(ResolveAll(library));

@@ -91,12 +91,12 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTfOnce(absl::Span<const Any> arg
   return Noted([&]() -> absl::StatusOr<tvm_ffi::Value> {
     if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf_once: no graph");
     const absl::string_view digest = tvm_ffi::TextOf(arguments[0]);
-    absl::MutexLock keeping(&keeping_);
+    absl::MutexLock keeping(keeping_);
     auto known = kept_.find(digest);
     if (known == kept_.end()) {
       TF_ASSIGN_OR_RETURN(tvm_ffi::Value made, Call(arguments, Handles::kKept));
       known = kept_.emplace(std::string(digest), std::move(made)).first;
-      absl::MutexLock lock(&mu_);
+      absl::MutexLock lock(mu_);
       parts_.erase(parts_.find(digest));
     }
     return tvm_ffi::Value::Shared(known->second.any().v_ptr);
@@ -147,7 +147,7 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::Call(absl::Span<const Any> arguments
 absl::StatusOr<HybridPart*> HybridCalls::PartOf(const Any& digest, const Any& graph,
                                                 Handles handles) {
   const absl::string_view key = tvm_ffi::TextOf(digest);
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   const auto known = parts_.find(key);
   if (known != parts_.end()) return known->second.get();
   TF_ASSIGN_OR_RETURN(const Tensor content, ToTensorFlow(graph));

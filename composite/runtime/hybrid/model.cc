@@ -1,6 +1,8 @@
 #include "composite/runtime/hybrid/model.h"
 
+#include <algorithm>
 #include <cfenv>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -41,7 +43,7 @@ absl::Status NoModule(const std::string& path, absl::string_view why) {
 absl::StatusOr<tvm_ffi::Value> Start(const tvm_ffi::Value& module,
                                      const std::shared_ptr<HybridCalls>& calls) {
   static auto* const mu = new absl::Mutex;
-  absl::MutexLock lock(mu);
+  absl::MutexLock lock(*mu);
   const tvm_ffi::GlobalScope call_tf(
       HybridCalls::kCallTf, [calls](absl::Span<const Any> all) { return calls->CallTf(all); });
   const tvm_ffi::GlobalScope call_tf_once(
@@ -111,17 +113,21 @@ absl::StatusOr<std::unique_ptr<HybridModel>> HybridModel::Open(
   if (!made.ok()) return failure.ok() ? made.status() : failure;
   std::unique_ptr<HybridModel> model(
       new HybridModel(std::move(library), std::move(calls), *std::move(description)));
-  absl::MutexLock lock(&model->mu_);
-  model->idle_.push_back(std::move(main));
+  absl::MutexLock lock(model->mu_);
+  model->idle_.push_back({std::move(main), std::this_thread::get_id()});
   return model;
 }
 
 absl::StatusOr<tvm_ffi::Value> HybridModel::TakeMain() {
   {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     if (!idle_.empty()) {
-      tvm_ffi::Value main = std::move(idle_.back());
-      idle_.pop_back();
+      const auto own = std::find_if(idle_.rbegin(), idle_.rend(), [](const Idle& one) {
+        return one.caller == std::this_thread::get_id();
+      });
+      const auto taken = own == idle_.rend() ? idle_.end() - 1 : own.base() - 1;
+      tvm_ffi::Value main = std::move(taken->main);
+      idle_.erase(taken);
       return main;
     }
   }
@@ -138,8 +144,8 @@ absl::StatusOr<std::vector<Tensor>> HybridModel::Call(absl::Span<const Tensor> i
   const tensorflow::port::ScopedSetRound round(FE_TONEAREST);
   const absl::StatusOr<tvm_ffi::Value> result = tvm_ffi::Call(kMain, main, values.all);
   {
-    absl::MutexLock lock(&mu_);
-    idle_.push_back(std::move(main));
+    absl::MutexLock lock(mu_);
+    idle_.push_back({std::move(main), std::this_thread::get_id()});
   }
   const absl::Status failure = HybridCalls::TakeFailure();
   if (!result.ok()) return failure.ok() ? OfTvm(result.status()) : failure;

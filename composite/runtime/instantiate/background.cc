@@ -24,7 +24,7 @@ Background& Background::Global() {
 
 void Background::Schedule(std::function<void()> work) {
   if (getpid() != process_) return;
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   if (ends_) return;
   queue_.push_back(std::move(work));
   StartThread();
@@ -47,7 +47,7 @@ void Background::Run() {
   for (;;) {
     std::function<void()> work;
     {
-      absl::MutexLock lock(&mu_);
+      absl::MutexLock lock(mu_);
       is_working_ = false;
       mu_.Await(absl::Condition(this, &Background::HasWork));
       if (ends_) return;
@@ -62,7 +62,7 @@ void Background::Run() {
 void Background::Finish() {
   if (getpid() != process_) return;
   std::deque<std::function<void()>> dropped;  // destroyed without the lock
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   ends_ = true;
   dropped.swap(queue_);
   mu_.Await(absl::Condition(this, &Background::IsIdle));

@@ -52,7 +52,7 @@ class ExpansionRunner::Keepers {
 
   void Add(ExpansionRunner* runner) ABSL_LOCKS_EXCLUDED(mu_) {
     std::vector<std::list<Ready>> taken;  // destroyed without the locks
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     clock_.fetch_add(1, std::memory_order_relaxed);
     if (!all_.insert(runner).second) return;
     // One that comes back takes turns with the others: with fewer places each would lose its own
@@ -62,7 +62,7 @@ class ExpansionRunner::Keepers {
   }
 
   void Remove(ExpansionRunner* runner) ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     all_.erase(runner);
   }
 
@@ -79,7 +79,7 @@ class ExpansionRunner::Keepers {
     std::vector<std::list<Ready>> taken;
     for (size_t i = 0; i < count; ++i) {
       ExpansionRunner* one = others[i].second;
-      absl::MutexLock lock(&one->mu_);
+      absl::MutexLock lock(one->mu_);
       taken.push_back(std::move(one->ready_));
       one->ready_.clear();
       one->was_taken_from_ = true;
@@ -166,7 +166,7 @@ ExpansionRunner::Ready ExpansionRunner::FindCached(FunctionLibraryRuntime* runti
                                                    const OpKernelContext& context,
                                                    const OpVersion* version,
                                                    absl::Span<const InputFact> facts) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   for (auto it = ready_.begin(); it != ready_.end(); ++it) {
     if (!(*it)->Serves(runtime, context, version, facts)) continue;
     ready_.splice(ready_.begin(), ready_, it);
@@ -178,7 +178,7 @@ ExpansionRunner::Ready ExpansionRunner::FindCached(FunctionLibraryRuntime* runti
 void ExpansionRunner::Cache(const Ready& ready) {
   std::vector<Ready> dropped;  // destroyed without the lock: to release a handle takes others
   {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     const bool many = InstantiatedFunction::count() > kManyHandles;
     const size_t keep = many ? 0 : kHandles - 1;
     while (ready_.size() > keep) {

@@ -42,7 +42,7 @@ const InstantiatedFunction* HotExpansion::Find(FunctionLibraryRuntime* runtime,
 
 const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
                                                 OpKernelContext* context) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   const bool takes = !forms_.empty() && forms_.back()->Takes(context);
   if (!takes && forms_.size() == kForms) return nullptr;
   if (!Fit(context)) return nullptr;

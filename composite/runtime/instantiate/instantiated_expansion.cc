@@ -132,7 +132,7 @@ absl::Status InstantiatedExpansion::RunRewritten(Runtime* runtime, OpKernelConte
   }
   const InstantiatedFunction* rewritten = nullptr;
   {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     if (!rewritten_.has_value()) rewritten_ = Rewritten(runtime);
     rewritten = rewritten_->get();
   }

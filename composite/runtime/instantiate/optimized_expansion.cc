@@ -93,14 +93,14 @@ std::vector<std::string> NamesOf(absl::Span<Node* const> nodes) {
 
 void SetRewriterOptions(RewriterConfig options) {
   ChosenRewrites& chosen = ChosenRewrites::Global();
-  absl::MutexLock lock(&chosen.mu);
+  absl::MutexLock lock(chosen.mu);
   chosen.options = std::move(options);
 }
 
 RewriterConfig RewriterOptions(tensorflow::FunctionLibraryRuntime* runtime) {
   ChosenRewrites& chosen = ChosenRewrites::Global();
   {
-    absl::MutexLock lock(&chosen.mu);
+    absl::MutexLock lock(chosen.mu);
     if (chosen.options.has_value()) return *chosen.options;
   }
   const tensorflow::ConfigProto* config = runtime->config_proto();
@@ -159,7 +159,7 @@ std::shared_ptr<const OptimizedExpansion> OptimizedExpansion::Request(
   if (tensorflow::SerializeToStringDeterministic(rewrites, &options)) {
     absl::StrAppend(&key, ";", options);
   }
-  absl::MutexLock lock(mu);
+  absl::MutexLock lock(*mu);
   auto& same = (*known)[key];
   if (auto found = same.lock()) return found;
   auto made = std::make_shared<OptimizedExpansion>();

@@ -147,7 +147,7 @@ absl::Status KernelTable::Install(InstalledKernel kernel) {
   const bool brings = is_built || !record.library.empty();
   if (status.ok() && brings) status = CheckArity(**version, record);
   if (status.ok() && brings && !is_built) status = Open(&kernel);  // read without the lock
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   KernelFamily& family = FamilyOf(**version, attrs, device_name);
   family.is_built |= is_built;
   if (status.ok()) {

@@ -49,7 +49,7 @@ std::shared_ptr<KernelGroup> KernelTable::Group(const OpVersion& version, AttrSl
   NodeDef description = Describe(version, attrs, constants, device);
   const std::string key = constants != nullptr ? constants->SerializeAsString() : "";
   std::vector<KernelFamily> dropped;
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   KernelFamily& family = families_.Get(version, description, &dropped);
   std::shared_ptr<KernelGroup>& group = family.groups[key];
   if (group != nullptr) return group;
@@ -71,7 +71,7 @@ KernelFamily& KernelTable::FamilyOf(const OpVersion& version, AttrSlice attrs,
 void KernelTable::Enqueue(KernelGroup* group, const Signature& call) {
   // Without the lock, for nodes that keep to what they knew at their first call, and ask for ever.
   if (!group->NoteCall()) return;
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   EnqueueLocked(group, call, /*must=*/false).IgnoreError();  // the next call asks again
 }
 
@@ -135,7 +135,7 @@ void KernelTable::Prioritize(KernelGroup* group, const Signature& shapes) {
 
 absl::Status KernelTable::Await(KernelGroup* group, const Signature& call,
                                 const std::function<bool()>& cancelled) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   for (;;) {
     const Choice choice = Choose(group->snapshot(), call, /*must=*/true);
     if (choice.kernel != nullptr) return absl::OkStatus();
@@ -208,7 +208,7 @@ std::string KernelTable::NextTicket() {
 
 absl::optional<NodeDef> KernelTable::NextRequest(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   while (queue_.empty()) {
     if (!worker_running() || work_.WaitWithDeadline(&mu_, deadline)) break;
   }
@@ -293,7 +293,7 @@ absl::Status KernelTable::Finish(const std::string& ticket, const std::string& s
     return absl::InvalidArgumentError(absl::StrCat(
         "status \"", status, "\" is not one of kernel, expansion, not_covered, failed"));
   }
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   auto open = tickets_.find(ticket);
   if (open == tickets_.end()) {
     return absl::NotFoundError(absl::StrCat("no open request has the ticket \"", ticket, "\""));
@@ -310,7 +310,7 @@ absl::Status KernelTable::Finish(const std::string& ticket, const std::string& s
 }
 
 void KernelTable::SetWorker(bool running) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   worker_running_.store(running, std::memory_order_release);
   if (!running) {
     for (const auto& [ticket, request] : tickets_) Withdraw(request);
@@ -322,13 +322,13 @@ void KernelTable::SetWorker(bool running) {
 }
 
 int64_t KernelTable::Pending() const {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   return static_cast<int64_t>(tickets_.size());
 }
 
 std::string KernelTable::WhyLater(const OpVersion& version, const KernelGroup& group) const {
   const int64_t to_come = group.calls_to_come();
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   if (to_come <= 1) {
     if (queue_.size() < kMaxQueue || !Abandoned().empty()) return "";
     return absl::StrCat("no kernel covers this call; ", queue_.size(),

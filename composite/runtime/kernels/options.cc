@@ -105,7 +105,7 @@ bool JitAllowed() {
 
 bool DeterminismRequired() {
   static ForkMutex& mu = *new ForkMutex;  // threads may ask while static objects go
-  absl::ReaderMutexLock lock(&mu);
+  absl::ReaderMutexLock lock(mu);
   return tensorflow::OpDeterminismRequired();
 }
 

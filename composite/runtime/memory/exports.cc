@@ -21,14 +21,14 @@ class Exports {
   }
 
   void Add(const TensorBuffer* root) {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     if (roots_.size() < kMost) roots_.insert(root);
     some_.store(true, std::memory_order_release);
   }
 
   bool Has(const TensorBuffer* root) const {
     if (!some_.load(std::memory_order_acquire)) return false;
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     return roots_.size() >= kMost || roots_.contains(root);
   }
 

@@ -26,14 +26,14 @@ class IdleReleases {
   }
 
   void Add(IdleRelease* one) {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     one->next_ = first_;
     if (first_ != nullptr) first_->previous_ = one;
     first_ = one;
   }
 
   void Remove(IdleRelease* one) {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     if (one->next_ != nullptr) one->next_->previous_ = one->previous_;
     (one->previous_ != nullptr ? one->previous_->next_ : first_) = one->next_;
   }

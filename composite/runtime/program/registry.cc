@@ -14,7 +14,7 @@ Registry& Registry::Global() {
 }
 
 void Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   Versions& versions = ops_[version->op_name];
   version->kernel_possible = KernelPossible(*version);
   auto [it, is_new] = versions.by_digest.emplace(version->digest, nullptr);
@@ -24,13 +24,13 @@ void Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {
 }
 
 void Registry::Add(std::shared_ptr<OpVersion> version) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   version->kernel_possible = KernelPossible(*version);
   ops_[version->op_name].by_digest.emplace(version->digest, std::move(version));
 }
 
 void Registry::SetReplacement(const std::string& tf_op, const std::string& op_name, bool replaces) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   if (replaces) {
     replacements_[tf_op] = op_name;
   } else {
@@ -41,7 +41,7 @@ void Registry::SetReplacement(const std::string& tf_op, const std::string& op_na
 
 std::shared_ptr<const OpVersion> Registry::Replacement(absl::string_view tf_op) const {
   if (!has_replacements()) return nullptr;
-  absl::ReaderMutexLock lock(&mu_);
+  absl::ReaderMutexLock lock(mu_);
   auto it = replacements_.find(tf_op);
   return it == replacements_.end() ? nullptr : ops_.find(it->second)->second.current;
 }
@@ -54,7 +54,7 @@ bool Registry::KernelPossible(const OpVersion& version) const {
 
 std::optional<std::vector<std::string>> Registry::OpsWithoutLowering(
     const OpVersion& version) const {
-  absl::ReaderMutexLock lock(&mu_);
+  absl::ReaderMutexLock lock(mu_);
   if (kernel_ops_.empty()) return std::nullopt;
   std::vector<std::string> found;
   for (const std::string& op : version.unconditional_ops) {
@@ -64,7 +64,7 @@ std::optional<std::vector<std::string>> Registry::OpsWithoutLowering(
 }
 
 void Registry::SetKernelOps(const std::vector<std::string>& ops) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   kernel_ops_ = absl::flat_hash_set<std::string>(ops.begin(), ops.end());
   for (auto& [name, versions] : ops_) {
     for (auto& [digest, version] : versions.by_digest) {
@@ -86,7 +86,7 @@ absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Resolve(
 
 absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Find(absl::string_view op_name,
                                                                 absl::string_view digest) const {
-  absl::ReaderMutexLock lock(&mu_);
+  absl::ReaderMutexLock lock(mu_);
   auto op = ops_.find(op_name);
   if (op == ops_.end()) {
     return absl::NotFoundError(absl::StrCat("There is no composite op ", op_name,
@@ -108,12 +108,12 @@ absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Find(absl::string_vie
 }
 
 bool Registry::Contains(absl::string_view op_name) const {
-  absl::ReaderMutexLock lock(&mu_);
+  absl::ReaderMutexLock lock(mu_);
   return ops_.contains(op_name);
 }
 
 bool Registry::empty() const {
-  absl::ReaderMutexLock lock(&mu_);
+  absl::ReaderMutexLock lock(mu_);
   return ops_.empty();
 }
 

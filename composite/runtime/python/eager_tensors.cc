@@ -16,6 +16,7 @@ namespace composite {
 namespace {
 
 constexpr char kLibrary[] = "lib_pywrap_tensorflow_common.so";
+constexpr char kContext[] = "TFE_Context";  // the name of its capsule, which has none in TF 2.21
 
 // Declared by TensorFlow in headers that want NumPy's, or that it does not ship.
 struct Functions {
@@ -64,7 +65,8 @@ absl::Status FindEagerTensors() {
 }
 
 tensorflow::EagerContext* EagerContextIn(PyObject* capsule) {
-  auto* const context = static_cast<TFE_Context*>(PyCapsule_GetPointer(capsule, nullptr));
+  const char* const name = PyCapsule_IsValid(capsule, kContext) != 0 ? kContext : nullptr;
+  auto* const context = static_cast<TFE_Context*>(PyCapsule_GetPointer(capsule, name));
   if (context == nullptr) return nullptr;
   return tensorflow::ContextFromInterface(tensorflow::unwrap(context));
 }

@@ -1,8 +1,8 @@
 // TensorFlow's eager tensors and its eager context, as Python has them.
 //
-// The only user of the private C++ APIs of TF 2.21 behind Python's `tensorflow` module: three
-// functions of lib_pywrap_tensorflow_common for tensors and two for tapes, which are found by their
-// names since a program without Python has none of them; and the class TensorHandle.
+// The only user of the private C++ APIs of TF 2.21 and 2.22 behind Python's `tensorflow` module:
+// three functions of lib_pywrap_tensorflow_common for tensors and two for tapes, which are found by
+// their names since a program without Python has none of them; and the class TensorHandle.
 // tests/runtime/python pins them.
 #ifndef COMPOSITE_RUNTIME_PYTHON_EAGER_TENSORS_H_
 #define COMPOSITE_RUNTIME_PYTHON_EAGER_TENSORS_H_

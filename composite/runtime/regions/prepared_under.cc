@@ -37,7 +37,7 @@ Memory& Remembered() {
 // What is chosen for a function: by its thread, or else by one that it was prepared on before.
 Choices Chosen(const std::string& function, const Choices& by_thread) {
   Memory& memory = Remembered();
-  absl::MutexLock lock(&memory.mutex);
+  absl::MutexLock lock(memory.mutex);
   auto before = memory.choices.find(function);
   if (before != memory.choices.end()) return before->second = by_thread.Or(before->second);
   if (!(by_thread == Choices()) && memory.choices.size() < kMostFunctions) {

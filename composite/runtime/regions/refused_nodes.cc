@@ -29,14 +29,14 @@ RefusalMemory& Refused() {
 void RefuseNode(absl::string_view function, absl::string_view node) {
   if (!absl::StartsWith(function, kRegionPrefix)) return;
   RefusalMemory& memory = Refused();
-  absl::MutexLock lock(&memory.mutex);
+  absl::MutexLock lock(memory.mutex);
   if (memory.nodes.size() >= kMostRefusingFunctions && !memory.nodes.contains(function)) return;
   memory.nodes[function].emplace(node);
 }
 
 std::vector<std::string> RefusedNodes(absl::string_view function) {
   RefusalMemory& memory = Refused();
-  absl::MutexLock lock(&memory.mutex);
+  absl::MutexLock lock(memory.mutex);
   auto it = memory.nodes.find(function);
   if (it == memory.nodes.end()) return {};
   return {it->second.begin(), it->second.end()};
@@ -45,7 +45,7 @@ std::vector<std::string> RefusedNodes(absl::string_view function) {
 std::vector<std::string> RegionsWithRefusedNodes() {
   std::vector<std::string> functions;
   RefusalMemory& memory = Refused();
-  absl::MutexLock lock(&memory.mutex);
+  absl::MutexLock lock(memory.mutex);
   for (const auto& [function, nodes] : memory.nodes) functions.push_back(function);
   absl::c_sort(functions);
   return functions;

@@ -41,7 +41,7 @@ void RegionCounts::NoteExpansion(Why why, bool asked, absl::FunctionRef<std::str
   const int code = 2 * static_cast<int>(why) + (asked ? 1 : 0);
   if (last_why_.exchange(code, std::memory_order_relaxed) == code) return;
   std::string text = sentence();
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   why_ = std::move(text);
 }
 
@@ -53,7 +53,7 @@ RegionCount RegionCounts::Read(bool reset) {
   found.kernel = read(kernel_);
   found.expansion = read(expansion_);
   found.saved_us = static_cast<double>(read(saved_ns_)) / 1000;
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   found.why = why_;
   if (reset) {
     why_.clear();
@@ -65,7 +65,7 @@ RegionCount RegionCounts::Read(bool reset) {
 RegionCounts* CountsOf(absl::string_view function) {
   if (!absl::StartsWith(function, kRegionPrefix)) return nullptr;
   Counts& counts = All();
-  absl::MutexLock lock(&counts.mutex);
+  absl::MutexLock lock(counts.mutex);
   auto known = counts.of.find(std::string(function));
   if (known != counts.of.end()) return known->second.get();
   if (counts.of.size() >= kMostRegions) return nullptr;
@@ -75,7 +75,7 @@ RegionCounts* CountsOf(absl::string_view function) {
 std::vector<RegionCount> ReadRegionCounts(bool reset) {
   std::vector<RegionCount> found;
   Counts& counts = All();
-  absl::MutexLock lock(&counts.mutex);
+  absl::MutexLock lock(counts.mutex);
   for (const auto& [function, of_one] : counts.of) {
     RegionCount count = of_one->Read(reset);
     if (count.kernel + count.expansion == 0) continue;

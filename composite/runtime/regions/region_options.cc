@@ -126,7 +126,7 @@ bool HasFuel(absl::string_view region) {
   static const int fuel = NumberOr("COMPOSITE_REGIONS_FUEL", -1);  // -1: without end
   if (fuel < 0) return true;
   static auto& burnt = *new Burnt();
-  absl::MutexLock lock(&burnt.mutex);
+  absl::MutexLock lock(burnt.mutex);
   if (burnt.regions.contains(region)) return true;
   if (static_cast<int>(burnt.regions.size()) == fuel) return false;
   burnt.regions.emplace(region);

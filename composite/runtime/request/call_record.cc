@@ -240,7 +240,7 @@ void RecordCall(const NodeDef& request, const Signature& shapes) {
     VLOG(1) << request.op() << " is not recorded: an attribute has no form in JSON";
     return;
   }
-  absl::MutexLock lock(mu);
+  absl::MutexLock lock(*mu);
   auto file = std::find_if(files->begin(), files->end(),
                            [&](const auto& known) { return known->path() == path; });
   if (file == files->end()) {

@@ -76,7 +76,7 @@ absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Bind() {
 absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t generation) {
   auto version = Registry::Global().Resolve(op_name_, attrs());
   if (!version.ok()) return version.status();
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   const Binding* bound = bound_.load(std::memory_order_relaxed);
   if (bound == nullptr || bound->version != *version) bound = Keep(Bound(*std::move(version)));
   bound_generation_.store(generation, std::memory_order_release);
@@ -87,7 +87,7 @@ absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rest(Resting restin
   absl::StatusOr<const Binding*> binding = Bind();
   if (!binding.ok()) return binding;
   for (const auto& view : (*binding)->views) view->Release();
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   resting_ = std::move(resting);
   return Keep(Bound((*binding)->version));
 }

@@ -34,7 +34,7 @@ void BeginToPresumeRest() { presuming_rest.fetch_add(1, std::memory_order_relaxe
 void EndToPresumeRest() { presuming_rest.fetch_sub(1, std::memory_order_relaxed); }
 
 AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   if (++calls_ % kForgotten == 0 && Forget()) return kLeft;
   const auto stays = [&](int input) { return IsImmutableWhileHeld(context->input(input)); };
   if (!absl::c_all_of(inputs_, stays)) return kMoves;
@@ -67,7 +67,7 @@ AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
 }
 
 void AtRest::Clear() {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   sets_.clear();
 }
 

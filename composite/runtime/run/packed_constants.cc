@@ -29,7 +29,7 @@ class Pool {
   }
 
   std::shared_ptr<const PackedForm> Find(const Tensor& source, tvm_abi::Function packer) {
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     auto it = forms_.find(Key{TensorIdentity(source), packer});
     return it == forms_.end() ? nullptr : it->second.lock();
   }
@@ -37,7 +37,7 @@ class Pool {
   std::shared_ptr<const PackedForm> Add(PackedForm form, tvm_abi::Function packer, bool counted) {
     const Key key{form.source.identity(), packer};
     const int64_t bytes = counted ? form.packed.TotalBytes() : 0;
-    absl::MutexLock lock(&mu_);
+    absl::MutexLock lock(mu_);
     std::weak_ptr<const PackedForm>& known = forms_[key];
     if (auto other = known.lock()) return other;  // packed by two nodes at once
     if (counted) Count(GlobalStats().packed_constants);
@@ -54,7 +54,7 @@ class Pool {
 
   void Remove(const PackedForm* form, const Key& key, int64_t bytes) {
     {
-      absl::MutexLock lock(&mu_);
+      absl::MutexLock lock(mu_);
       auto it = forms_.find(key);
       // Another form may have taken the place since the last owner of this one left.
       if (it != forms_.end() && it->second.expired()) forms_.erase(it);
@@ -98,7 +98,7 @@ bool PackedConstants::Set::IsOf(OpKernelContext* context, const InstalledKernel&
 
 absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants::Get(
     OpKernelContext* context, const InstalledKernel& kernel) {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   const auto known = std::find_if(sets_.begin(), sets_.end(),
                                   [&](const Set& set) { return set.IsOf(context, kernel); });
   if (known != sets_.end()) {
@@ -126,7 +126,7 @@ absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants:
 }
 
 void PackedConstants::Clear() {
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   sets_.clear();
 }
 

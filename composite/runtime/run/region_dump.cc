@@ -48,7 +48,7 @@ struct Dumped {
 // Whether a region with these shapes was not dumped yet, and is to be.
 bool IsNew(const std::string& function, const std::string& shapes) {
   static Dumped& dumped = *new Dumped();
-  absl::MutexLock lock(&dumped.mutex);
+  absl::MutexLock lock(dumped.mutex);
   std::set<std::string>& known = dumped.shapes[function];
   return known.size() < kMostShapes && known.insert(shapes).second;
 }

@@ -22,7 +22,7 @@ int DataInput(tensorflow::OpKernelContext* context) {
 
 absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context) {
   std::vector<Input> dropped;  // without the lock
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   if (!begun_) Begin(context);
   ++calls_;
   for (auto input = few_.begin(); input != few_.end();) {
@@ -76,7 +76,7 @@ bool RestingInputs::Stays(Input& input, const tensorflow::Tensor& now) {
 
 void RestingInputs::Release() {
   std::vector<Input> dropped;  // without the lock
-  absl::MutexLock lock(&mu_);
+  absl::MutexLock lock(mu_);
   std::swap(dropped, few_);
   begun_ = false;
 }

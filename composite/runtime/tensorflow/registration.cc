@@ -118,7 +118,7 @@ absl::Status RegisterProgram(const tensorflow::FunctionDefLibrary& program) {
   version->digest = version->program.digest;
   version->place = version->program.place;
   TF_RETURN_IF_ERROR(CheckComposition(version->program));
-  absl::MutexLock lock(&RegistrationMutex());
+  absl::MutexLock lock(RegistrationMutex());
   TF_ASSIGN_OR_RETURN(ResolvedCalls calls, ResolveCalls(FindCallee, &version->program));
   version->unconditional_ops = std::move(calls.unconditional_ops);
   version->has_sums = calls.has_sums;

@@ -40,6 +40,7 @@ COMPLEX = ("complex64",)
 ONE_INPUT = {
     FLOATS: [
         *("tf.sigmoid(x)", "tf.math.sigmoid(x)", "tf.nn.sigmoid(x)", "tf.math.log_sigmoid(x)"),
+        *("tf.tanh(x)", "tf.math.tanh(x)", "tf.nn.tanh(x, name='t')"),
         *("tf.nn.softplus(x)", "tf.math.softplus(x)", "tf.nn.relu6(x)", "tf.nn.relu6(features=x)"),
         *("tf.nn.leaky_relu(x)", "tf.nn.leaky_relu(x, alpha=0.3)", "tf.nn.leaky_relu(x, 0.0)"),
         *("tf.nn.gelu(x)", "tf.nn.gelu(x, approximate=True)", "tf.nn.gelu(x, True, name='g')"),

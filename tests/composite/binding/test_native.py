@@ -62,9 +62,22 @@ def test_a_missing_library_says_how_to_build_it(monkeypatch):
 
 
 def test_another_tensorflow_is_one_sentence(monkeypatch):
+    minor = ".".join(tf.__version__.split(".")[:2])
     monkeypatch.setattr(metadata, "version", lambda _: "2.19.0")
-    with pytest.raises(ImportError, match=r"built for TensorFlow 2\.21, but 2\.19\.0 is installed"):
+    with pytest.raises(ImportError, match=rf"built for TensorFlow {minor}, but 2\.19\.0 is"):
         tensorflow_version.check()
+
+
+def test_the_package_takes_the_tensorflow_that_it_was_built_for(tmp_path, monkeypatch):
+    stamp = tmp_path / "build_info.json"
+    monkeypatch.setattr(tensorflow_version, "stamp", lambda: stamp)
+    for minor in tensorflow_version.MINORS:
+        stamp.write_text(json.dumps({"tensorflow": f"{minor}.3"}))
+        monkeypatch.setattr(metadata, "version", lambda _, minor=minor: f"{minor}.0rc1")
+        tensorflow_version.check()
+        monkeypatch.setattr(metadata, "version", lambda _: "2.20.0")
+        with pytest.raises(ImportError, match=rf"built for TensorFlow {minor}, but 2\.20\.0 is"):
+            tensorflow_version.check()
 
 
 def test_no_tensorflow_is_one_sentence(monkeypatch):

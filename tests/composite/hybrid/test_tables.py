@@ -209,3 +209,33 @@ def test_models_of_version_1(is_mutable: bool, tmp_path: Path) -> None:
     assert module.report.kept == (f"a table of {2 if is_mutable else 3} entries, string to int64",)
     assert module.report.parts[0].ops == {"LookupTableFindV2": 1, "AddV2": 1, "GatherV2": 1}
     np.testing.assert_array_equal(module(text=words)["y"], wanted)
+
+
+def test_strings_are_drawn_from_the_tables_and_beside_them() -> None:
+    table = static(["a", "b"], [1.0, 2.0], 0.25)
+    seen: list[bytes] = []
+
+    def noted(words: Any) -> Any:
+        seen.extend(words.ravel().tolist())
+        return words
+
+    def looked_up(words: Any) -> Any:
+        asked = tf.numpy_function(noted, [words], tf.string)
+        return table.lookup(tf.ensure_shape(asked, [None]))
+
+    module = hybrid.compile(looked_up, tf.TensorSpec([None], tf.string))
+    assert module.report is not None
+    assert module.report.deviation is not None
+    assert {b"a", b"b"} < set(seen)
+    assert len(set(seen)) > 2
+
+
+def test_strings_of_a_model_without_tables_are_numbers_or_not_compared() -> None:
+    spec = tf.TensorSpec([None], tf.string)
+    report = hybrid.compile(tf.strings.to_number, spec).report
+    assert report is not None
+    assert report.deviation is not None
+    report = hybrid.compile(lambda x: tf.io.decode_base64(x + "~"), spec).report
+    assert report is not None
+    assert report.deviation is None
+    assert "takes no inputs as drawn: " in report.uncompared

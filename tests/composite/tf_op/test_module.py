@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import tensorflow as tf
 
 from composite import tf_op
 from tests.composite.tf_op import libraries
+from tests.conftest import RunPython
 
 X = tf.constant([1.0, 2.0])
 
@@ -97,6 +100,40 @@ def test_a_library_that_lacks_something_says_what(tmp_path: Path) -> None:
     assert os.system(f"g++ -shared -fPIC -o {library} {source}") == 0
     with pytest.raises(tf.errors.FailedPreconditionError, match="undefined symbol: elsewhere"):
         tf_op.Module(library)
+
+
+CUDA = """
+import sys
+import tensorflow as tf
+import tvm
+import tvm_ffi
+from tvm import te
+from composite import tf_op
+
+made = "tvm_callback_cuda_compile"
+tvm_ffi.register_global_func(made, lambda *_: bytearray(b"code"), override=True)
+a = te.placeholder((64,), "float32", name="a")
+added = te.create_prim_func([a, te.compute((64,), lambda i: a[i] + 1, name="b")])
+schedule = tvm.s_tir.Schedule(tvm.IRModule({"main": added}))
+schedule.bind(schedule.get_loops(schedule.get_sblock("b", func_name="main"))[0], "threadIdx.x")
+function = schedule.mod["main"].with_attr("global_symbol", "addone")
+target = tvm.target.Target({"kind": "cuda", "arch": "sm_90"}, host={"kind": "llvm"})
+tvm.compile(tvm.IRModule({"addone": function}), target=target).export_library(sys.argv[1])
+try:
+    tf_op.Module(sys.argv[1])
+except tf.errors.FailedPreconditionError as error:
+    print(error.message)
+"""
+
+
+@pytest.mark.slow
+def test_a_library_for_gpus_says_what_it_needs(tmp_path: Path, run_python: RunPython) -> None:
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("libcuda.so.1")
+        pytest.skip("there is a GPU's driver")
+    message = run_python(CUDA, str(tmp_path / "gpu.so")).stdout
+    assert "gpu.so has functions for NVIDIA's GPUs: " in message
+    assert "libtvm_runtime_cuda.so does not load: libcu" in message
 
 
 def test_the_file_may_be_written_again(tmp_path: Path) -> None:

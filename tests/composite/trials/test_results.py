@@ -25,3 +25,9 @@ def test_the_worst_output_is_told() -> None:
     assert (worst.output, worst.is_small) == (1, False)
     worst = results.deviation([two + 1, off], [two, one], 0.5)
     assert (worst.output, worst.is_small) == (0, False)
+
+
+def test_both_parts_of_complex_numbers_count() -> None:
+    z = np.array([1 + 2j, 3 - 4j], np.complex64)
+    assert results.deviation([z], [z], None).distance == 0
+    assert round(results.deviation([z.conj()], [z], None).distance, 6) == 8 / 5

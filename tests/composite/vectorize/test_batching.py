@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.ops.parallel_for import pfor
 
 from composite import Composite
+from composite.binding import tensorflow_version
 from composite.vectorize import batching
 from tests.composite.vectorize import mapped_ops as ops
 
@@ -289,7 +290,7 @@ def test_functions_go_with_their_graphs(tmp_path):
 
 def test_the_private_apis():
     """TF 2.21: what batching.py takes of pfor."""
-    assert tf.__version__.startswith("2.21.")
+    assert tf.__version__.startswith(tensorflow_version.MINORS)
     assert "MappedElements" in pfor._pfor_converter_registry
     for name in ("_create_op", "wrap", "ConversionNotImplementedError", "WrappedTensor"):
         assert hasattr(pfor, name)

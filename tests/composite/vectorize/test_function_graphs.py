@@ -9,6 +9,7 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import func_graph
 from tensorflow.python.util import tf_stack
 
+from composite.binding import tensorflow_version
 from composite.vectorize import function_graphs
 from tests.composite.vectorize import mapped_ops as ops
 
@@ -74,7 +75,7 @@ def test_functions_go_with_the_last_graph():
 
 def test_the_private_apis():
     """TF 2.21: what function_graphs.py takes."""
-    assert tf.__version__.startswith("2.21.")
+    assert tf.__version__.startswith(tensorflow_version.MINORS)
     with tf.Graph().as_default():
         graph = func_graph.FuncGraph("square")
         with graph.as_default():

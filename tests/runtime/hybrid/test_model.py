@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import os
 import shlex
@@ -93,23 +94,68 @@ def test_ops_that_the_program_has_not_are_named(program: Path, tmp_path: Path) -
     assert done.stderr.startswith("classify: the module runs FusedFullyConnected in TensorFlow, ")
 
 
-@pytest.mark.slow
-def test_several_threads_call_one_model(module: Path, tmp_path: Path) -> None:
-    program = tmp_path / "many_calls"
-    flags = subprocess.run(
-        [sys.executable, "-m", "composite", "config", "--hybrid", "--cflags", "--libs"],
+def many_calls(out: Path, *flags: str) -> Path:
+    """many_calls.cc, built with the flags that `composite config` prints for these."""
+    told = subprocess.run(
+        [sys.executable, "-m", "composite", "config", "--cflags", "--libs", *flags],
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     source = Path(__file__).with_name("many_calls.cc")
-    built = ["c++", "-std=c++17", "-O1", str(source), *shlex.split(flags), "-o", str(program)]
+    program = out / "many_calls"
+    built = ["c++", "-std=c++17", "-O1", str(source), *shlex.split(told), "-o", str(program)]
     subprocess.run(built, check=True)
+    return program
+
+
+def run_many(
+    program: Path, module: Path, threads: int, calls: int, **environment: str
+) -> tuple[int, int]:
+    """How many results differ, and by how many KiB the process has grown."""
     alone = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
     done = subprocess.run(
-        [program, module, "8", "500"], env=alone, capture_output=True, text=True, check=True
-    )
+        [program, module, str(threads), str(calls)],
+        env=alone | environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
     differ, grown = map(int, done.stdout.split())
+    return differ, grown
+
+
+@pytest.mark.slow
+def test_several_threads_call_one_model(module: Path, tmp_path: Path) -> None:
+    differ, grown = run_many(many_calls(tmp_path, "--hybrid"), module, 8, 500)
     assert differ == 0
     assert grown < 4096  # KiB, in 4,000 calls
+
+
+@pytest.mark.slow
+def test_a_program_may_have_its_libraries_beside_it(module: Path, tmp_path: Path) -> None:
+    program = many_calls(tmp_path, "--hybrid", "--rpath", "$ORIGIN")
+    folders = [Path(tf.sysconfig.get_lib()), ROOT / "composite" / "runtime"]
+    folders += [package_folder(name) / "lib" for name in ("tvm", "tvm_ffi")]
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        run_many(program, module, 1, 1)
+    assert "cannot open shared object file" in error.value.stderr
+    for library in (path for folder in folders for path in folder.glob("lib*.so*")):
+        if "compiler" not in library.name:
+            (tmp_path / library.name).symlink_to(library)
+    assert run_many(program, module, 1, 1)[0] == 0
+
+
+@pytest.mark.slow
+def test_tvms_libraries_may_be_on_the_search_path(module: Path, tmp_path: Path) -> None:
+    program = many_calls(tmp_path)  # does not link them
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        run_many(program, module, 1, 1)
+    assert "libtvm" in error.value.stderr
+    folders = [str(package_folder(name) / "lib") for name in ("tvm", "tvm_ffi")]
+    assert run_many(program, module, 1, 1, LD_LIBRARY_PATH=":".join(folders))[0] == 0
+
+
+def package_folder(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0])
 
 
 class Api:
