@@ -231,8 +231,7 @@ HELD_BY: dict[str, str] = {
     "tests/compiler/tvm/strategy/cpu/convolution/test_convolution.py": "conv_task.py strip.py",
     "tests/compiler/tvm/strategy/cpu/convolution/test_channelwise.py": "taps.py",
     "tests/compiler/tvm/strategy/cpu/product/test_gemm.py": (
-        "contraction.py gemm_task.py pack.py product.py tile.py"
-        " compiler/tvm/strategy/cpu/epilogue.py"
+        "contraction.py gemm_task.py pack.py product.py compiler/tvm/strategy/cpu/epilogue.py"
     ),
     "tests/compiler/tvm/strategy/cpu/product/test_matvec.py": "axpy.py dots.py",
     "tests/compiler/tvm/strategy/cpu/product/test_panels.py": "compiler/tvm/ir/constants.py",

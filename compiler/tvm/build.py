@@ -29,7 +29,6 @@ _GUARDED = "_guarded"
 _MOST_GUARDS = 1000
 """Accesses that are guarded: LLVM takes minutes for the branches of more."""
 
-_UNSOUND = "LLVM module verification failed"
 _OUT_OF_RANGE = b"IndexError"  # the kind of the errors that kernels have for such an index
 _BARRIER = b"__TVMBackendParallelBarrier"  # the slot that an object has if its code meets there
 
@@ -333,13 +332,13 @@ def lower(functions: dict[str, Any], target: Target) -> Any:
     import tvm
     from tvm import tirx
 
+    from composite.compiler.tvm.codegen.entry import entry
+
     described = tvm.target.Target(target.tvm())
-    module = tvm.IRModule(functions)
+    module = tvm.IRModule(
+        {name: entry(f).with_attr("target", described) for name, f in functions.items()}
+    )
     passes = [
-        tirx.transform.BindTarget(described.with_host(described)),
-        tirx.transform.VerifyMemory(),
-        tirx.transform.SplitHostDevice(),
-        tirx.transform.MakePackedAPI(),
         tirx.transform.BF16StorageLegalize(),
         tirx.transform.LowerTVMBuiltin(),
         tirx.transform.LowerIntrin(),
@@ -352,14 +351,7 @@ def generate(functions: dict[str, Any], target: Target) -> Any:
     import tvm
 
     build = tvm.get_global_func("target.build.llvm")
-    module, described = lower(functions, target), target.tvm()
-    try:
-        return build(module, tvm.target.Target(described))
-    except tvm.error.InternalError as error:
-        if _UNSOUND not in str(error):
-            raise
-        # LLVM 22 makes code that it refuses itself of some convolutions; level 2 has fewer passes.
-        return build(module, tvm.target.Target(described | {"opt-level": 2}))
+    return build(lower(functions, target), tvm.target.Target(target.tvm()))
 
 
 def _check_name(name: str) -> None:

@@ -17,29 +17,17 @@ from composite.compiler.tvm.math.numeric import storage_dtype
 
 
 def declare_argument(block: Block, space: Space, tensor: Tensor, hint: str) -> tuple[Any, Buffer]:
-    """Return the typed parameter (its checks name it) and a flat view of its elements.
+    """Return the typed parameter, which its caller's tensors are checked by, and a flat view of it.
 
-    ``offset_factor=1`` and the element size as alignment: nothing is assumed of an address.
+    The element size as alignment: nothing is assumed of an address.
     """
     size = ITEM_SIZE[tensor.dtype]
     shape = [index(space.size(d)) for d in tensor.shape]
-    buffer = tirx.decl_buffer(
-        shape,
-        tensor.dtype,
-        hint,
-        data_alignment=size,
-        elem_offset=tirx.Var(f"{hint}_offset", "int64"),
-        offset_factor=1,
-    )
+    buffer = tirx.decl_buffer(shape, tensor.dtype, hint, data_alignment=size)
     raw = storage_dtype(tensor.dtype)
     flat = tirx.decl_buffer(
         (index(space.size(dims.product(tensor.shape))),), raw, f"{hint}_flat", data_alignment=size
     )
-    # What the caller described, in one dimension: nothing here is left for TVM's FlattenBuffer.
-    whole = buffer.get_flattened_buffer()
-    if not whole.same_as(buffer):
-        block.add(tir_stmt.DeclBuffer(whole, data=buffer.data))
-    start = tirx.address_of(tirx.BufferLoad(whole, [buffer.elem_offset]))
-    data = tirx.reinterpret(PointerType(PrimType(raw)), start)
+    data = tirx.reinterpret(PointerType(PrimType(raw)), buffer.data)
     block.add(tir_stmt.DeclBuffer(flat, data=data))
     return buffer, flat

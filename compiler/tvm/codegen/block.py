@@ -284,10 +284,16 @@ class Block:
         self, extent: Expr | int, hint: str = "i", *, parallel: bool = False, start: Expr | int = 0
     ) -> Iterator[Expr]:
         """Repeat what is written inside; yields the counter. ``start`` is the first value."""
+        count = int(extent) if isinstance(extent, int | tirx.IntImm) else None
+        if count == 1 and not parallel:  # LLVM would think that it is repeated very often
+            yield index(start)
+            return
         var = tirx.Var(self.name(hint), INDEX)
         body = self._open()
         yield var
         self._close(body)
+        if count == 0:
+            return
         kind = tir_stmt.ForKind.PARALLEL if parallel else tir_stmt.ForKind.SERIAL
         self.add(tir_stmt.For(var, index(start), index(extent), kind, self._sequence(body)))
 

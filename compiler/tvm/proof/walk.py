@@ -101,13 +101,10 @@ class Walk:
         """Take a view of an argument: it must be all of it, and no more."""
         name = s.buffer.name
         argument = name.removesuffix("_flat")
-        if argument != name:
-            self._declare(s.buffer)
-        elif name in self._buffers:
-            return  # in one dimension, under its own name, for its address
-        else:
+        if argument == name:
             self._fail(name, "", "is a view that is not understood")
             return
+        self._declare(s.buffer)
         whole, view = self._buffers.get(argument), self._buffers[name]
         if whole is None or view.size is None or whole[:2] != view[:2]:
             self._fail(name, "", f"is not known to be as large as {argument}")

@@ -28,11 +28,12 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
     Tile,
     add_products,
     new_sums,
+    steps_at_once,
 )
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
 
-_UNROLLED = 32
+_UNROLLED = 16
 """Windows of at most so many steps are written without a loop: most are steps of short runs."""
 
 
@@ -362,4 +363,4 @@ class ConvTask:
             ahead = block.bind(index(runs.place(run)), "ahead")
             place = block.bind(run * runs.length, "k")
             operands = reader.operands(block, self._filters, place, lambda k: ahead + k)
-            add_products(block, tile, runs.length, operands, total)
+            add_products(block, tile, runs.length, operands, total, steps_at_once(tile))

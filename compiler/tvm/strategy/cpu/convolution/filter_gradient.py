@@ -43,6 +43,7 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
     Tile,
     add_products,
     new_sums,
+    steps_at_once,
     tiles,
 )
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
@@ -230,7 +231,7 @@ class _Writer:
         dot = Step.of_elements(self._dtype).dot(lanes)
         operands = Operands(self._dtype, lanes, row, vector, dot)
         total = new_sums(block, tile, operands)
-        add_products(block, tile, windows.count, operands, total)
+        add_products(block, tile, windows.count, operands, total, steps_at_once(tile))
         for i in range(tile.rows):
             for j in range(tile.vectors):
                 place = (first + i) * self._width + p * step + j * lanes

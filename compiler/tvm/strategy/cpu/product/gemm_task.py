@@ -25,9 +25,9 @@ from composite.compiler.tvm.strategy.cpu.product.panel_product import (
     Buffers,
     PanelProduct,
     Piece,
-    is_long,
 )
 from composite.compiler.tvm.strategy.cpu.product.panels import PackedByTask, PackedFactor, Supply
+from composite.compiler.tvm.strategy.cpu.product.tile import is_long
 
 
 class GemmTask:

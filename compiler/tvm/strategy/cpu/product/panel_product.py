@@ -16,7 +16,6 @@ from composite.compiler.tvm.codegen.access import Index, Strided
 from composite.compiler.tvm.codegen.block import (
     LINE_BYTES,
     Buffer,
-    ceil_quotient,
     index,
     minimum,
     quotient,
@@ -35,12 +34,14 @@ from composite.compiler.tvm.strategy.cpu.product.result_ahead import Part, Resul
 from composite.compiler.tvm.strategy.cpu.product.row_tiles import LEAST_HEIGHT, row_tiles
 from composite.compiler.tvm.strategy.cpu.product.steps import Step, joined
 from composite.compiler.tvm.strategy.cpu.product.tile import (
-    PIECE,
     UNROLL,
     Operands,
     Tile,
+    is_long,
     multiply,
     new_sums,
+    pieces,
+    steps_at_once,
 )
 
 _NEAR_BYTES = 24 * 1024
@@ -133,7 +134,9 @@ class PanelProduct:
         self._dtype = product.dtype
         self._width = blocking.group * self._lanes
         self._rows = context.size(product.columns if arrangement.swapped else product.rows)
-        self._unroll = context.choose("gemm.unroll", (1, 2, 4, 8), UNROLL)
+        is_thin = self._tile.rows < LEAST_HEIGHT  # then the steps may be far apart
+        usual = UNROLL if is_thin else steps_at_once(self._tile)
+        self._unroll = context.choose("gemm.unroll", (1, 2, 4, 8), usual)
         stage = None if arrangement.swapped or blocking.adds_up else product.stage
         self._result = ResultAhead(stage, context, batch, self._unroll)
 
@@ -252,7 +255,7 @@ class PanelProduct:
             leave(total, adds=piece.adds)
             return
         leave(new_sums(block, tile, operands), adds=False)
-        steps, count = _pieces(piece.depth)
+        steps, count = pieces(piece.depth)
         with block.loop(count, "piece") as number:
             k = block.bind(number * steps, "k")
             exact = isinstance(piece.depth, int) and piece.depth % steps == 0
@@ -297,22 +300,24 @@ class PanelProduct:
         steps = piece.depth // self._unroll
         lines = ceildiv(tile.vectors * self._lanes * self._unroll, line)
         each = ceildiv(lines, count) if isinstance(count, int) else 1
-        is_single = isinstance(count, int) and count == 1
-        if is_single:
+        if isinstance(count, int) and count == 1:
             start = packed.panel_at(p) + _AHEAD_BYTES // size
-        else:
-            start = packed.panel_at(p + 1) + number * (steps * each * line)
-        return self._prefetch(packed.buffer, start, each, level=1 if is_single else 2)
+            return self._prefetch(packed.buffer, start, each, each * line, level=1)
+        start = packed.panel_at(p + 1) + number * (steps * each * line)
+        pitch: Expr | int = each * line
+        if not isinstance(count, int) or count > lines:  # tiles behind those ask for nothing new
+            pitch = self._block.bind(tirx.Select(number < lines, index(line), index(0)), "pitch")
+        return self._prefetch(packed.buffer, start, each, pitch, level=2)
 
     def _prefetch(
-        self, buffer: Buffer, start: Expr | int, each: int, *, level: int
+        self, buffer: Buffer, start: Expr | int, each: int, pitch: Expr | int, *, level: int
     ) -> Callable[[Expr | int], None]:
-        """Return what prefetches, at steps that are unrolled together, ``each`` further lines."""
+        """Return what prefetches ``each`` lines at steps that are unrolled together."""
         block, line = self._block, LINE_BYTES // ITEM_SIZE[self._dtype]
         first = block.bind(index(start), "next")
 
         def ask(k: Expr | int) -> None:
-            at = block.bind(first + quotient(k, self._unroll) * (each * line), "line")
+            at = block.bind(first + quotient(k, self._unroll) * pitch, "line")
             for i in range(each):
                 block.prefetch(buffer, at + i * line, level=level)
 
@@ -339,9 +344,9 @@ class PanelProduct:
         lines = ceildiv(tile.rows * depth, LINE_BYTES // size)
         each = ceildiv(lines, max(1, depth // self._unroll))
         base = batch_offset(arrangement.broadcast[0], where, self._batch)
-        return self._prefetch(
-            where.storage.buffer, base + (first + tile.rows) * depth, each, level=2
-        )
+        start = base + (first + tile.rows) * depth
+        pitch = each * (LINE_BYTES // size)
+        return self._prefetch(where.storage.buffer, start, each, pitch, level=2)
 
     def _row_reader(
         self, rows: PackedRows | None, first: Expr, at: Expr, tile: Tile, k: Expr | int
@@ -385,16 +390,3 @@ class PanelProduct:
             return tirx.BufferLoad(rows.buffer, [index(bases[i] + step * rows.step_stride)])
 
         return read
-
-
-def is_long(depth: Expr | int) -> bool:
-    """Return whether a product may be of more steps than are added up by themselves."""
-    return not isinstance(depth, int) or depth > PIECE
-
-
-def _pieces(depth: Expr | int) -> tuple[int, Expr | int]:
-    """Return (steps at a time, pieces), the pieces as equal as can be."""
-    if not isinstance(depth, int):
-        return PIECE, ceil_quotient(depth, PIECE)
-    steps = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), UNROLL) * UNROLL
-    return steps, ceildiv(depth, steps)

@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block, Buffer, const, index, quotient
+from composite.compiler.tvm.codegen.block import (
+    Block,
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    quotient,
+)
 from composite.compiler.tvm.ir.dims import Dim, ceildiv
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.integer_dots import Dot
@@ -20,6 +27,11 @@ from composite.compiler.tvm.math.numeric import bits, element, fence
 from composite.compiler.tvm.target import Target
 
 UNROLL = 4
+"""Steps of k that are written behind each other at most, and what pieces are multiples of."""
+
+_LEAST_PRODUCTS = 12
+"""Products of vectors in a trip of the loop over k: with fewer, its own instructions count. With
+more they do not, and what is written more often takes longer to compile."""
 
 _LEAST_SUMS = 10
 """Sums that two multipliers need, so that none waits for another: 8, and two for what is uneven."""
@@ -42,6 +54,25 @@ class Tile:
         """Return cycles for one step of k: two FMAs of that latency and two loads a cycle."""
         sums = self.rows * self.vectors
         return max(sums / 2, (self.rows + self.vectors) / 2, latency)
+
+
+def is_long(depth: Expr | int) -> bool:
+    """Return whether a product may be of more steps than are added up by themselves."""
+    return not isinstance(depth, int) or depth > PIECE
+
+
+def pieces(depth: Expr | int) -> tuple[int, Expr | int]:
+    """Return (steps at a time, pieces), the pieces as equal as can be."""
+    if not isinstance(depth, int):
+        return PIECE, ceil_quotient(depth, PIECE)
+    steps = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), UNROLL) * UNROLL
+    return steps, ceildiv(depth, steps)
+
+
+def steps_at_once(tile: Tile) -> int:
+    """Return how many steps of k are written behind each other by default."""
+    products = tile.rows * tile.vectors
+    return next(n for n in (1, 2, UNROLL) if n == UNROLL or n * products >= _LEAST_PRODUCTS)
 
 
 def tiles(target: Target) -> list[Tile]:
@@ -109,7 +140,7 @@ class Operands:
 
 
 def multiply(
-    block: Block, tile: Tile, depth: Expr | int, operands: Operands, unroll: int = UNROLL
+    block: Block, tile: Tile, depth: Expr | int, operands: Operands, unroll: int
 ) -> Buffer:
     """Write the loop over k and return the sums, ``rows * vectors`` vector registers."""
     sums = new_sums(block, tile, operands)
@@ -134,7 +165,7 @@ def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
     depth: Expr | int,
     operands: Operands,
     sums: Buffer,
-    unroll: int = UNROLL,
+    unroll: int,
 ) -> None:
     """Write the loop over k, ``unroll`` steps at a time; a rest of known length is unrolled too."""
     lanes = operands.lanes
