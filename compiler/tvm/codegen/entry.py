@@ -39,8 +39,9 @@ _DESCRIBED = (
 
 _ANY, _INT64S = PointerType(PrimType("void")), PointerType(PrimType("int64"))
 
-_TURN = 7
-"""Bits that the number is rotated by for each property. To multiply it would be no good: LLVM is
+_SHIFTS = (13, -7, 17)
+"""The shifts of Marsaglia's xorshift64 (Xorshift RNGs, 2003), to the left where they are positive:
+each property changes half of the bits of what was before it. To multiply would be no good: LLVM is
 told that products of unsigned numbers do not overflow."""
 
 
@@ -100,9 +101,11 @@ class _Entry:
         block, total = self._block, self._block.registers(1, "uint64", "total")
 
         def mix(value: Expr) -> None:
-            old = block.load(total, 0)
-            turned = (old << const(_TURN, "uint64")) | (old >> const(64 - _TURN, "uint64"))
-            block.store(total, 0, turned ^ tirx.Cast("uint64", value))
+            mixed = block.load(total, 0)
+            for shift in _SHIFTS:
+                by = const(abs(shift), "uint64")
+                mixed = block.let(mixed ^ (mixed << by if shift > 0 else mixed >> by))
+            block.store(total, 0, mixed ^ tirx.Cast("uint64", value))
 
         block.store(total, 0, const(0, "uint64"))
         with block.loop(len(self._buffers), "i") as i:
@@ -125,7 +128,9 @@ class _Entry:
             values = [len(buffer.shape), _CPU, dtype.type_code, dtype.bits, dtype.lanes]
             values += [] if self._has_symbols else [int(size) for size in buffer.shape]
             for value in values:
-                total = (total << _TURN | total >> (64 - _TURN)) % (1 << 64) ^ int(value)
+                for shift in _SHIFTS:
+                    total ^= (total << shift) % (1 << 64) if shift > 0 else total >> -shift
+                total ^= int(value)
         return total - (1 << 64) * (total >> 63)  # as an int64
 
     def _check_sizes(self, tensors: Sequence[Any]) -> None:

@@ -81,6 +81,18 @@ def test_another_tensor_is_refused(
     np.testing.assert_array_equal(result.numpy(), 0)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 6, 64])
+def test_dims_that_only_together_are_others_are_refused(
+    load: Callable[..., Any], rows: int
+) -> None:
+    """Numbers whose bits would take one another's places."""
+    kernel = load((2, 384))
+    for columns in (128, 256, 640, 768 // rows, 384 ^ ((rows ^ 2) << 7)):
+        given = tensor(np.zeros((rows, columns), np.float32))
+        with pytest.raises(TypeError, match=REFUSED):
+            kernel(given, given)
+
+
 def test_a_symbol_has_one_value(load: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=REFUSED):
         load(("s0", 4))(tensor(numbers()), tensor(numbers((2, 4))))
