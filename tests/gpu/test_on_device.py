@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, RunPython
-from tests.gpu.devices import build
+from tests.gpu.devices import build, with_kernels
 
 FILES = sorted(Path(__file__).with_name("on_device").glob("*.py"))
 
@@ -21,11 +21,13 @@ FILES = sorted(Path(__file__).with_name("on_device").glob("*.py"))
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_on_device(file: Path, run_python: RunPython) -> None:
     build()
+    # Before anything is imported: an op that is declared may start the compiler.
+    variables = with_kernels() if "with_kernels()" in file.read_text() else {}
     code = f"""
 import sys, pytest
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", {str(ROOT)!r}, {str(file)!r}]))
 """
-    done = run_python(code, check=False, timeout=300)
+    done = run_python(code, env=variables, check=False, timeout=300)
     if done.returncode != 0:
         pytest.fail(f"status {done.returncode}\n{done.stdout}\n{done.stderr}", pytrace=False)
     assert " passed" in done.stdout

@@ -19,8 +19,14 @@ _LEVEL = 99  # above TVM's own rules
 
 @cache
 def register_rules() -> None:
-    """Give TVM the rules; they are those of the whole process, for CUDA alone."""
+    """Give TVM the rules; they are those of the whole process, for CUDA alone.
+
+    The compiler's process imports TVM without its backends (:mod:`..importing`), TVM 0.27.
+    """
+    from tvm.backend.loader import load
     from tvm.ir.op import register_op_attr
+
+    load("cuda")
 
     rules = (
         ("tirx.fma", _fma),

@@ -25,3 +25,21 @@ print(handler())
 
 def test_the_first_step_alone_installs_a_handler(run_python: RunPython) -> None:
     assert run_python(_CODE, bare=True).stdout == "0\n"
+
+
+_CUDA = """
+from composite.compiler.tvm import importing
+
+importing.import_compiler()
+import tvm
+from composite.compiler.tvm.cuda.rules import register_rules
+
+name = "tirx.intrinsics.cuda.get_codegen"
+print(tvm.get_global_func(name, allow_missing=True) is None)
+register_rules()
+print(tvm.get_global_func(name, allow_missing=True) is None)
+"""
+
+
+def test_the_code_generator_for_gpus_is_there_once_a_kernel_needs_it(run_python: RunPython) -> None:
+    assert run_python(_CUDA, bare=True).stdout == "True\nFalse\n"

@@ -26,7 +26,7 @@ class Measured:
         self.times = [2e-3, 1e-3]
         self.error: Exception | None = None
 
-    def __call__(self, functions: Any, inputs: Any) -> list[float]:
+    def __call__(self, functions: Any, inputs: Any, gain: float) -> list[float]:
         assert self.may_end.wait(60)
         if self.error is not None:
             raise self.error
@@ -157,7 +157,7 @@ def test_calls_of_many_threads_are_right_during_the_switch(measured: Measured) -
 
 @pytest.mark.slow
 def test_a_model_that_is_trained_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "_times", lambda functions, inputs: [2e-3, 1e-3])
+    monkeypatch.setattr(comparing, "_times", lambda functions, inputs, gain: [2e-3, 1e-3])
     model = tf.keras.Sequential(
         [tf.keras.Input((8,)), tf.keras.layers.Dense(16, "gelu"), tf.keras.layers.Dense(8)]
     )
