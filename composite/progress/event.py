@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ProgressEvent(NamedTuple):
-    """How far `composite.accelerate`, `wait`, `tune`, `build` or `check` is.
+    """The progress of a call of `composite.accelerate`, `wait`, `tune`, `build` or `check`.
 
     Attributes:
         step: what is being done, such as "trace", "compile", "check" or "measure".
