@@ -78,7 +78,7 @@ class _LeftOutError(Exception):
 def export_cache(
     file: str | os.PathLike[str], *, ops: Collection[str] = (), days: float | None = None
 ) -> CacheReport:
-    """Writes kernels of this user's cache to one file, for machines with the same kind of CPU.
+    """Writes kernels of the cache to one file, for machines with the same kind of CPU.
 
     With them are what was measured, and which calls have no kernel. Kernels that another version
     of the compiler made are left out, since nobody asks for them any more.
