@@ -24,7 +24,7 @@ from composite.counters import stats
 from composite.jit import worker
 from composite.ops.op import CompositeOp
 from composite.progress import activity
-from composite.trials.results import Array, deviation, flat
+from composite.trials.results import Array, Deviation, deviation, flat
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
 MARK = "composite_accelerated_"
@@ -167,8 +167,7 @@ def _compared(
     with account.step("compare"):
         found = flat(regions(*given))
         calls = (stats() - before).by_region
-        far = deviation(found, wanted, terms.rtol)
-        moved = still.moved(original, regions, given, terms.rtol, far)
+        moved = _moved((original, regions), given, (wanted, found), terms.rtol)
     compiled, by_xla = _by_xla(call, word, given, original, terms) if terms.xla else (None, None)
     functions = [original, regions] + ([] if compiled is None else [compiled])
     ways = [Accelerated(function, call) for function in functions]
@@ -220,9 +219,8 @@ def _at(
     is_complete = settled(ways[1], inputs, terms.end(), calls=terms.calls)
     wanted, *found = [flat(way(*inputs)) for way in ways]
     moved = [
-        still.moved(ways[0].function, way.function, inputs, terms.rtol, far)
+        _moved((ways[0].function, way.function), inputs, (wanted, one), terms.rtol)
         for way, one in zip(ways[1:], found, strict=True)
-        for far in [deviation(one, wanted, terms.rtol)]
     ]
     times = [1e6 * seconds for seconds in _times(ways, inputs, terms.min_gain)]
     xla = None if len(ways) < 3 else Compiled(deviation=moved[1], microseconds=times[2])
@@ -246,8 +244,19 @@ def _by_xla(
         found = flat(compiled(*given))
     except (tf.errors.OpError, ValueError, TypeError) as error:
         return None, Compiled(refusal=in_one_line(error)[:_LONGEST])
-    moved = deviation(found, wanted, terms.rtol)
-    return compiled, Compiled(deviation=still.moved(original, compiled, given, terms.rtol, moved))
+    moved = _moved((original, compiled), given, (wanted, found), terms.rtol)
+    return compiled, Compiled(deviation=moved)
+
+
+def _moved(
+    functions: tuple[Any, Any],
+    given: Sequence[Any],
+    results: tuple[Sequence[Array], Sequence[Array]],
+    rtol: float | None,
+) -> Deviation:
+    """How far the second of two functions' results are from the first's, on the same variables."""
+    wanted, found = results
+    return still.moved(*functions, given, rtol, deviation(found, wanted, rtol))
 
 
 def in_one_line(error: Exception) -> str:

@@ -35,12 +35,10 @@ def runner(node: Any) -> Callable[[Sequence[Any]], list[Any]]:
 
     def run(inputs: Sequence[Any]) -> list[Any]:
         floats = [x.dtype for x in inputs if x.dtype.is_floating]
-        if not floats and own is None and not traits.draws:
+        if not floats and not traits.draws:
             results = plain(inputs)
-            if not any(y.dtype.is_floating for y in results):
+            if own is not None or not any(y.dtype.is_floating for y in results):
                 return results
-        if not floats and own is not None:
-            return plain(inputs)
         if own is None:
             raise NotCovered(f"op {node.op} is not defined over the ring")
         with np.errstate(over="ignore"):

@@ -107,10 +107,9 @@ def _of_groups(x: Words, filters: Words) -> Words:
 
 
 def _conv_input(node: Any, sizes: Any, filters: Words, dy: Words) -> Words:
-    count = dy.ndim - 2
-    shape = [dy.shape[0], *map(int, sizes[-1 - count : -1]), int(sizes[-1])]
-    if len(sizes) == count:
-        shape = [dy.shape[0], *map(int, sizes), filters.shape[-2]]
+    shape = [int(n) for n in sizes]
+    if len(shape) < dy.ndim:  # of the spatial dims alone
+        shape = [dy.shape[0], *shape, filters.shape[-2]]
     _require_one_group(node, shape[-1], filters.shape[-2])
     windows = _Windows.of(node, shape[1:-1], filters.shape[:-2])
     made = windows.padded(np.zeros(shape, dy.dtype))

@@ -54,23 +54,15 @@ def _is_float(e: Any) -> bool:
     return element(e).startswith("float")
 
 
-class _Rewriting:
-    def __init__(self) -> None:
-        self._done: dict[int, tuple[Any, Any]] = {}  # by identity, which the first one keeps
-        self._used: dict[tuple[str, int, int, int], None] = {}
+class Rebuilding:
+    """Makes statements again, with what `value` makes of their expressions."""
 
-    def texts(self) -> list[str]:
-        return [llvm.text(*key) for key in self._used]
-
-    def _apply(self, name: str, *operands: Any) -> Any:
-        """Return the call of a function of the ring, of the dtype of its operands."""
-        first = operands[0]
-        width, lanes = dtype_of(first).bits, lanes_of(first)
-        self._used[name, width, lanes, len(operands)] = None
-        dtype = with_lanes(f"uint{width}", first) if name == "order" else str(dtype_of(first))
-        return tirx.call_pure_extern(dtype, llvm.symbol(name, width, lanes), *operands)
+    def value(self, e: Any) -> Any:
+        """Return what takes the place of an expression."""
+        raise NotImplementedError
 
     def statement(self, s: Any) -> Any:
+        """Return a statement, made again."""
         kind = type(s)
         if kind is tirx.SeqStmt:
             return tirx.SeqStmt([self.statement(one) for one in s.seq])
@@ -92,6 +84,23 @@ class _Rewriting:
         if kind is tir_stmt.Evaluate:
             return tir_stmt.Evaluate(self.value(s.value))
         return s  # declarations of buffers
+
+
+class _Rewriting(Rebuilding):
+    def __init__(self) -> None:
+        self._done: dict[int, tuple[Any, Any]] = {}  # by identity, which the first one keeps
+        self._used: dict[tuple[str, int, int, int], None] = {}
+
+    def texts(self) -> list[str]:
+        return [llvm.text(*key) for key in self._used]
+
+    def _apply(self, name: str, *operands: Any) -> Any:
+        """Return the call of a function of the ring, of the dtype of its operands."""
+        first = operands[0]
+        width, lanes = dtype_of(first).bits, lanes_of(first)
+        self._used[name, width, lanes, len(operands)] = None
+        dtype = with_lanes(f"uint{width}", first) if name == "order" else str(dtype_of(first))
+        return tirx.call_pure_extern(dtype, llvm.symbol(name, width, lanes), *operands)
 
     def value(self, e: Any) -> Any:
         """Return an expression over the ring."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import tensorflow as tf
 
 from composite.compiler import tvm as backend
 from composite.ops import functions
@@ -96,6 +97,18 @@ class Counts:
         number = sum(self.uncovered.values())
         lines = [f"over the ring: {self.equal} kernels are equal, {number} not covered", *reasons]
         return "\n".join(lines)
+
+
+def gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of the same arguments that returns the gradients of all of them."""
+
+    def derived(*args: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(args)
+            y = function(*args)
+        return tape.gradient(y, args)
+
+    return derived
 
 
 def _is_float(array: np.ndarray) -> bool:

@@ -15,6 +15,7 @@ from composite.ops import functions
 from composite.reference import over_ring
 from composite.reference.evaluate import Evaluator
 from tests.compiler.tvm.conftest import library_of
+from tests.compiler.tvm.exact import gradient
 
 raw = tf.raw_ops
 
@@ -38,16 +39,6 @@ def bits(tensor: Any) -> np.ndarray:
 
 def convolve(op: Callable[..., Any], **more: Any) -> Callable[..., Any]:
     return lambda x, k: op(input=x, filter=k, **({"strides": [1, 2, 2, 1]} | more))
-
-
-def gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    def derived(*args: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(args)
-            y = function(*args)
-        return tape.gradient(y, args)
-
-    return derived
 
 
 IMAGES, FILTERS, DEEP = integers(2, 7, 6, 4), integers(3, 2, 4, 5), integers(3, 2, 4, 2)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tvm import ir, tirx
-from tvm.tirx import stmt as tir_stmt
+
+from composite.compiler.tvm.algebra.kernel import Rebuilding
 
 _SWAPPED = {
     tirx.Add: tirx.Sub,
@@ -29,7 +30,7 @@ def altered(function: Any, number: int) -> Any:
     return function.with_body(_Altering(number).statement(function.body))
 
 
-class _Altering:
+class _Altering(Rebuilding):
     """Rebuilds what computes floats, altered at the place of a number."""
 
     def __init__(self, number: int | None) -> None:
@@ -40,20 +41,8 @@ class _Altering:
         self.places.append(what)
         return len(self.places) - 1 == self._number
 
-    def statement(self, s: Any) -> Any:
-        kind = type(s)
-        if kind is tirx.SeqStmt:
-            return tirx.SeqStmt([self.statement(one) for one in s.seq])
-        if kind is tirx.For:
-            return tirx.For(s.loop_var, s.min, s.extent, s.kind, self.statement(s.body))
-        if kind is tirx.IfThenElse:
-            other = None if s.else_case is None else self.statement(s.else_case)
-            return tirx.IfThenElse(s.condition, self.statement(s.then_case), other)
-        if kind is tirx.AttrStmt:
-            return tirx.AttrStmt(s.node, s.attr_key, s.value, self.statement(s.body))
-        if kind is tir_stmt.BufferStore and "float" in str(s.value.ty.dtype):
-            return tir_stmt.BufferStore(s.buffer, self._value(s.value), s.indices)
-        return s
+    def value(self, e: Any) -> Any:
+        return self._value(e) if "float" in str(e.ty.dtype) else e
 
     def _value(self, e: Any) -> Any:
         kind = type(e)

@@ -20,6 +20,7 @@ from composite.compiler.tvm.algebra import kernel as algebra
 from tests.compiler.tvm import exact
 from tests.compiler.tvm.algebra.altered import altered, places
 from tests.compiler.tvm.conftest import library_of
+from tests.compiler.tvm.exact import gradient
 from tests.compiler.tvm.host import Loaded
 
 ALTERED = 5  # kernels of a body
@@ -37,16 +38,6 @@ def layer_norm(x: Any) -> Any:
     mean = tf.reduce_mean(x, -1, keepdims=True)
     variance = tf.reduce_mean(tf.math.squared_difference(x, mean), -1, keepdims=True)
     return (x - mean) * tf.math.rsqrt(variance + 1e-5)
-
-
-def gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    def derived(*args: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(args)
-            y = function(*args)
-        return tape.gradient(y, args)
-
-    return derived
 
 
 def recurrence(x: Any, weights: Any) -> Any:
