@@ -1,8 +1,6 @@
 #include "composite/runtime/hybrid/model.h"
 
-#include <algorithm>
 #include <cfenv>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -114,7 +112,7 @@ absl::StatusOr<std::unique_ptr<HybridModel>> HybridModel::Open(
   std::unique_ptr<HybridModel> model(
       new HybridModel(std::move(library), std::move(calls), *std::move(description)));
   absl::MutexLock lock(model->mu_);
-  model->idle_.push_back({std::move(main), std::this_thread::get_id()});
+  model->idle_.push_back(std::move(main));
   return model;
 }
 
@@ -122,12 +120,8 @@ absl::StatusOr<tvm_ffi::Value> HybridModel::TakeMain() {
   {
     absl::MutexLock lock(mu_);
     if (!idle_.empty()) {
-      const auto own = std::find_if(idle_.rbegin(), idle_.rend(), [](const Idle& one) {
-        return one.caller == std::this_thread::get_id();
-      });
-      const auto taken = own == idle_.rend() ? idle_.end() - 1 : own.base() - 1;
-      tvm_ffi::Value main = std::move(taken->main);
-      idle_.erase(taken);
+      tvm_ffi::Value main = std::move(idle_.back());
+      idle_.pop_back();
       return main;
     }
   }
@@ -145,7 +139,7 @@ absl::StatusOr<std::vector<Tensor>> HybridModel::Call(absl::Span<const Tensor> i
   const absl::StatusOr<tvm_ffi::Value> result = tvm_ffi::Call(kMain, main, values.all);
   {
     absl::MutexLock lock(mu_);
-    idle_.push_back({std::move(main), std::this_thread::get_id()});
+    idle_.push_back(std::move(main));
   }
   const absl::Status failure = HybridCalls::TakeFailure();
   if (!result.ok()) return failure.ok() ? OfTvm(result.status()) : failure;

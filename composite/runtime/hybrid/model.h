@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -43,21 +42,14 @@ class HybridModel {
         calls_(std::move(calls)),
         description_(std::move(description)) {}
 
-  // The function `main` of a VM, which keeps the VM, and the thread that called it last.
-  struct Idle {
-    tvm_ffi::Value main;
-    std::thread::id caller;
-  };
-
-  // Of a VM that nobody uses: one that this thread has called, if there is one, since its memory is
-  // in the caches of this thread's processor.
+  // The function `main` of a VM that nobody uses, which keeps the VM.
   absl::StatusOr<tvm_ffi::Value> TakeMain();
 
   const TvmLibrary library_;
   const std::shared_ptr<HybridCalls> calls_;
   const HybridDescription description_;
   absl::Mutex mu_;
-  std::vector<Idle> idle_ ABSL_GUARDED_BY(mu_);  // the one that was used last is the last
+  std::vector<tvm_ffi::Value> idle_ ABSL_GUARDED_BY(mu_);  // the one that was used last is the last
 };
 
 }  // namespace composite
