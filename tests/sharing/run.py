@@ -44,13 +44,13 @@ class Runner:
             program = Program(seed, self._sides, Path(folder))
             for _ in range(_STEPS):
                 program.step()
+                composite.wait()  # so that the next step has the kernels that this one asked for
                 counts.steps += 1
                 if where := self._difference(program, counts):
                     steps = "\n  ".join(program.log)
                     counts.differ.append(f"seed {seed}: {where} after\n  {steps}")
                     break
         counts.programs += 1
-        composite.wait()
         for name in _COUNTED:
             more = int(composite.stats()[name] - before[name])
             counts.used[name] = counts.used.get(name, 0) + more

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import composite
 from composite import Composite
+from tests.unmeasured import kernels_serve
 
 MANY = 200  # calls, after which inputs that rest are known, and so is that they rest
 K, N = 96, 80
@@ -24,6 +25,13 @@ def new_op(name: str) -> Any:
         return tf.tanh(tf.matmul(x, w) + b)
 
     return dense
+
+
+@pytest.fixture(autouse=True)
+def _unmeasured() -> Iterator[None]:
+    """What is slower on a busy machine is packed as well."""
+    with kernels_serve():
+        yield
 
 
 @pytest.fixture
