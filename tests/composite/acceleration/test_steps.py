@@ -62,7 +62,7 @@ def test_equal_parts_are_made_once_and_not_again_in_the_next_process(
     first = run_python(_LAYERS + _FIRST, env=variables)
     (line,) = [line for line in first.stderr.splitlines() if ": accelerated in " in line]
     assert "composite INFO: layers: accelerated in trace " in line
-    assert re.search(r"composite INFO: region \w{8}: (kernel|expansion) in start ", first.stderr)
+    assert re.search(r"composite INFO: region \w{8}: (kernel|expansion) in ", first.stderr)
     run_python(_LAYERS + _SECOND, env=variables)
 
 

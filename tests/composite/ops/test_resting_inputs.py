@@ -115,7 +115,7 @@ def test_weights_that_change_now_and_then(op: Any) -> None:
     for i in range(30):
         w = normal(K, N, seed=i)
         repeat(lambda _, w=w: op(x, w, b), 60)  # type: ignore[misc]
-    assert packed() <= before + 4
+    assert packed() <= before + 8  # 4, but what is idle for seconds is forgotten
 
 
 def test_weights_that_rest_again_after_some_that_changed(op: Any) -> None:
