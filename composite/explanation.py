@@ -51,6 +51,8 @@ class Explanation:
         proof: "proven" if every access of the kernel is proven to be inside of its buffer and its
             tasks to be free of races, or which is not and why: then its check ran with guards in
             front of all accesses; "" without a kernel. See docs/proofs.md.
+        algebra: "equal by algebra" if the kernel's loops are equal to the body over an exact ring,
+            or why that was not compared; "" where nobody asked, see `COMPOSITE_ALGEBRA`.
         details: what else the runtime knows: schedule, target, whether the kernel is exact.
     """
 
@@ -65,6 +67,7 @@ class Explanation:
     error: float | None
     error_unit: str
     proof: str
+    algebra: str
     details: dict[str, Any]
     _request: CallRequest = field(repr=False, compare=False)
 
@@ -116,6 +119,7 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
         error=values.pop("error", None),
         error_unit=str(values.pop("error_unit", "")),
         proof=str(values.pop("proof", "")),
+        algebra=str(values.pop("algebra", "")),
         details=values,
         _request=request,
     )

@@ -97,9 +97,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/acceleration/test_replaying.py": (
         "composite/cli/replay.py composite/runtime/run/region_dump"
     ),
-    "tests/composite/saving/test_region_kernels.py": (
-        "composite/kernels/installed.py composite/runtime/api/model_kernels"
-    ),
+    "tests/composite/saving/test_region_kernels.py": ("composite/runtime/api/model_kernels"),
     "tests/composite/acceleration/test_model_folder.py": (
         "signatures.py composite/cli/accelerate.py composite/cli/folders.py "
         "composite/cli/reports.py composite/cli/signature_calls.py composite/trials/drawing.py"

@@ -15,7 +15,7 @@ from composite.acceleration.comparing import Accelerated, Terms, compared, in_on
 from composite.acceleration.report import AccelerationReport, ModelReport
 from composite.aot.replacing import replaced
 from composite.binding.log import logger
-from composite.kernels import installed
+from composite.kernels import verdicts
 from composite.saving import contents, info, region_kernels, saved_model
 from composite.saving.model_loading import load_model
 from composite.trials import drawing
@@ -61,7 +61,7 @@ def accelerated(folder: Path, out: Path, call: Call) -> ModelReport:
 def _put_kernels(reports: Sequence[AccelerationReport], made: Path) -> None:
     """Puts the kernels of these signatures' regions into the model."""
     regions = {one.name: one for report in reports for one in report.partition.regions}
-    kernels = [kernel for name in regions for kernel in installed.of(name)]
+    kernels = [kernel for name in regions for kernel in verdicts.of_function(name)]
     written = [function for one in regions.values() for function in (one.function, *one.runs)]
     digest = region_kernels.write(made, written, kernels)
     info.write(replace(contents.read(made), kernels=digest), made)

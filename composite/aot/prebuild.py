@@ -20,6 +20,7 @@ from composite.compiler.tvm.choices import Chosen
 from composite.compiler.tvm.target import CudaTarget, Target
 from composite.kernels import chosen, cpu, gpu, produce, verdicts, verify
 from composite.kernels.decisions import Decision, Point, Times
+from composite.kernels.expansions import Inexpandable
 from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
 
@@ -200,7 +201,7 @@ def _refusing(op: CompositeOp, wanted: KernelRequest) -> Iterator[None]:
 
     try:
         yield
-    except (backend.NotCovered, produce.Inexpandable) as answer:
+    except (backend.NotCovered, Inexpandable) as answer:
         raise ValueError(
             f"no kernel for {op.__name__}({stated_calls.described(wanted)}): {answer}"
         ) from answer
@@ -237,6 +238,7 @@ def _facts(record: KernelRecord) -> dict[str, Any]:
         "isa": record.isa,
         "strategy": record.strategy,
         "proof": record.proof,
+        **({"algebra": record.algebra} if record.algebra else {}),
         # As the check gave it; none where the kernel is to be checked where it is loaded.
         "error": None if record.error is None else float(f"{record.error:.2g}"),
         "unchecked": record.verdict == "unchecked",

@@ -12,11 +12,13 @@ NUMERICS = ("fast", "strict")
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16")
 COMPILERS = ("process", "thread")
 REGIONS = "COMPOSITE_REGIONS"
+ALGEBRA = "COMPOSITE_ALGEBRA"
 ENVIRONMENT = {
     "COMPOSITE_COMPILER": COMPILERS,  # where kernels are compiled
     "COMPOSITE_BACKEND": BACKENDS,
     "COMPOSITE_NUMERICS": NUMERICS,
     REGIONS: ("0", "1"),  # whether parts of graphs become nodes
+    ALGEBRA: ("0", "1"),  # whether kernels are compared with their bodies by algebra
     "COMPOSITE_ISA": LEVELS,  # the highest level whose kernels may run
 }
 

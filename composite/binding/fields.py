@@ -111,6 +111,7 @@ KERNEL_RECORD = (
     Field("_device", "device", Kind.TEXT, _WRITTEN),
     Field("_strategy", "strategy", Kind.TEXT, _WRITTEN),
     Field("_proof", "proof", Kind.TEXT),
+    Field("_algebra", "algebra", Kind.TEXT),
     Field("_toolchain", "toolchain", Kind.TEXT),
     # Of a kernel for a GPU, the plan of its launches: the first six have one element a launch.
     Field("_launch_functions", "launch_functions", Kind.TEXTS),

@@ -26,6 +26,7 @@ from composite.compiler_process.client import UNMADE
 from composite.jit import worker
 from composite.kernels import produce, verify
 from composite.kernels.cache import open_default
+from composite.kernels.expansions import Inexpandable
 from composite.reference import floats
 
 Array = np.ndarray[Any, Any]
@@ -103,6 +104,6 @@ def _compiled(case: Case) -> tuple[KernelRecord, Path]:
         if known is not None:
             return known
         made, library = produce.compile_kernel(request, target)
-    except (NotCovered, produce.Inexpandable, verify.Mismatch, *UNMADE) as error:
+    except (NotCovered, Inexpandable, verify.Mismatch, *UNMADE) as error:
         raise Skipped(f"no kernel: {error}") from error
     return made, cache.store(wanted, made.serialize(), library)

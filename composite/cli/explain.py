@@ -48,6 +48,7 @@ def explain(
         "measured": [point._asdict() for point in said.measured],
         "error": said.error,
         "error_unit": said.error_unit,
+        "algebra": said.algebra,
         "gradient": said.gradient,
         **said.details,
     }

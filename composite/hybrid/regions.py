@@ -23,6 +23,7 @@ from composite.hybrid.freezing import Frozen
 from composite.hybrid.graph import Graph, graph_of
 from composite.hybrid.values import Dims, Value, Values
 from composite.kernels import memory, produce, refusals, shapes, verify
+from composite.kernels.expansions import Inexpandable
 from composite.ops import call, function_op, functions
 
 
@@ -158,7 +159,7 @@ def _made(request: KernelRequest) -> _Made:
     except tf.errors.OpError as error:
         why = f"its ops take none of the inputs that are drawn to check it: {error.message}"
         raise _RefusedError(request.program, why) from error
-    except (verify.Mismatch, produce.Inexpandable, *UNMADE) as error:
+    except (verify.Mismatch, Inexpandable, *UNMADE) as error:
         raise _RefusedError(request.program, str(error)) from error
     return _Made(kernel, library)
 
@@ -185,7 +186,7 @@ def _refused_node(request: KernelRequest, answer: NotCovered) -> str:
         produce.write(exact, Target.host())
     except NotCovered as of_sizes:
         return refusals.refused_node(exact, of_sizes)
-    except (produce.Inexpandable, *UNMADE):
+    except (Inexpandable, *UNMADE):
         return ""
     return ""
 

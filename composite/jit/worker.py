@@ -32,6 +32,7 @@ from composite.compiler_process.tasks import CompilerError
 from composite.kernels import produce, refusals, unchecked, verify
 from composite.kernels.cache import Cache, open_default
 from composite.kernels.claims import Claimed
+from composite.kernels.expansions import Inexpandable
 from composite.kernels.produce import Outcome
 from composite.ops import call, function_op
 from composite.ops.registry import OPS
@@ -155,7 +156,7 @@ def _outcome(
         return Outcome("not_covered", str(answer), answer.sizes, node)
     except produce.Unknown as answer:
         return Outcome("failed", str(answer))
-    except produce.Inexpandable as error:  # the call itself says so, louder
+    except Inexpandable as error:  # the call itself says so, louder
         return Outcome("failed", str(error))
     except verify.Mismatch as error:
         logger.warning("%s: the kernel is not used: %s", message.op, error)

@@ -13,8 +13,22 @@ from composite.binding.call_request import CallRequest
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.typed_record import Dims
 from composite.compiler import account
+from composite.compiler.tvm import NotCovered
 from composite.kernels import shapes
 from composite.ops import function_op
+
+
+class Inexpandable(Exception):  # noqa: N818 - the caller's error, not ours
+    """The body does not accept these shapes or attributes; the message has the author's place."""
+
+
+def expansion(request: KernelRequest) -> Any:
+    """The expansion of a request's shape class; Inexpandable or NotCovered if there is none."""
+    try:
+        return expand(request, request.in_shapes)
+    except tf.errors.OpError as error:
+        kind = NotCovered if native.is_not_yet(error) else Inexpandable
+        raise kind(error.message) from error
 
 
 @account.step("expand")

@@ -19,18 +19,19 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import NodeDef
+from composite.compiler import account
 from composite.compiler.tvm import Chosen, Kernel, NotCovered, Target
 from composite.compiler.tvm.cuda.build import CudaKernel
 from composite.compiler.tvm.target import CudaTarget
 from composite.compiler_process import client
 from composite.compiler_process.client import Stopped
 from composite.compiler_process.tasks import Loops, Made
-from composite.kernels import chosen, cpu, gpu, memory, refusals, shapes, turns, verify
+from composite.kernels import algebra, chosen, cpu, gpu, memory, refusals, shapes, turns, verify
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
-from composite.kernels.expansions import expand
+from composite.kernels.expansions import expand, expansion
 from composite.kernels.key import Identity, sha256, toolchain_key
-from composite.kernels.samples import Samples
+from composite.kernels.samples import Samples, samples_of
 from composite.kernels.verdicts import put, stored, verdict
 from composite.progress import activity
 from composite.reference.exact import is_exact
@@ -61,10 +62,6 @@ NO_THREADS = (
 
 class Unknown(Exception):  # noqa: N818 - not an error
     """The kernel is not in the cache, and cannot be made here; the message says why."""
-
-
-class Inexpandable(Exception):  # noqa: N818 - the caller's error, not ours
-    """The body does not accept these shapes or attributes; the message has the author's place."""
 
 
 def produce(
@@ -165,18 +162,21 @@ def target_of(request: KernelRequest) -> Target:
 def cached(request: KernelRequest, cache: Cache, key: str) -> tuple[KernelRecord, Path] | None:
     """The kernel of a request in the cache, and the path of its library; None if there is none.
 
-    Another version of the op may have put it there: one that expands to the same.
+    Another version of the op may have put it there: one that expands to the same. One that was not
+    compared by algebra is none where that is wanted.
     """
     entry = cache.load(key)
     if entry is None:
         return None
     made = KernelRecord.parse(NodeDef.FromString(entry[0]))
+    if algebra.is_wanted() and not made.algebra:
+        return None
     return replace(made, program=request.program), entry[1]
 
 
 def identity(request: KernelRequest) -> Identity:
     """What the kernels of a request are made of; raises as `compile_object`."""
-    return Identity.of(request, _expansion(request))
+    return Identity.of(request, expansion(request))
 
 
 def kernel_name(request: KernelRequest, choices: Chosen = NOTHING) -> str:
@@ -208,7 +208,7 @@ def compile_kernel(
     assert isinstance(kernel, Kernel), "it was asked for"
     with memory.file(library) as path:
         record = cpu.record_of(request, kernel, target, tuned=bool(choices))
-        record = with_accuracy(record, request, check(request, kernel, path))
+        record = with_accuracy(record, request, check(request, kernel, path, stopping))
     return replace(record, library_sha256=sha256(library), toolchain=toolchain_key()), library
 
 
@@ -236,7 +236,10 @@ def checked(
     """The record of a kernel for a GPU with what its check found; raises as `gpu.check`."""
     arithmetic = gpu.ARITHMETIC._replace(tensor_float_32=tensor_float_32)
     standard = oracle(request, record.minimums, arithmetic=arithmetic)
-    return with_accuracy(record, request, gpu.check(standard, record, image))
+    found = gpu.check(standard, record, image)
+    if algebra.is_wanted():
+        found = found._replace(algebra=algebra.uncovered("it is for a GPU"))
+    return with_accuracy(record, request, found)
 
 
 def _linked(
@@ -246,8 +249,11 @@ def _linked(
     choices: Chosen,
     stopping: Callable[[], bool],
 ) -> Made:
-    runtime = str(native.library_path().resolve())
-    return _compiled(request, target, name, choices, runtime=runtime, stopping=stopping)
+    return _compiled(request, target, name, choices, runtime=_runtime(), stopping=stopping)
+
+
+def _runtime() -> str:
+    return str(native.library_path().resolve())
 
 
 def compile_object(
@@ -318,7 +324,7 @@ def _perform(
     **wanted: Any,
 ) -> Made:
     task = client.task_of(
-        _expansion(request),
+        expansion(request),
         request.in_shapes,
         target=target,
         sizes=request.size_inputs,
@@ -329,17 +335,39 @@ def _perform(
     return client.perform(task, stopping)
 
 
-def _expansion(request: KernelRequest) -> Any:
-    try:
-        return expand(request, request.in_shapes)
-    except tf.errors.OpError as error:
-        kind = NotCovered if native.is_not_yet(error) else Inexpandable
-        raise kind(error.message) from error
-
-
-def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
+def check(
+    request: KernelRequest,
+    kernel: Kernel,
+    library: Path,
+    stopping: Callable[[], bool] = client.never,
+) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
-    return compare(oracle(request, kernel.minimums, kernel.divisors), kernel, library)
+    samples = samples_of(request, kernel.minimums, kernel.divisors)
+    found = compare(verify.Oracle(samples), kernel, library)
+    if not algebra.is_wanted():
+        return found
+    return found._replace(algebra=by_algebra(request, kernel, samples, stopping))
+
+
+def by_algebra(
+    request: KernelRequest,
+    kernel: Kernel,
+    samples: Samples,
+    stopping: Callable[[], bool] = client.never,
+) -> str:
+    """What is said of a kernel over the ring; verify.Mismatch where it differs there."""
+    target, name = replace(kernel.target, over_ring=True), f"{kernel.name}_ring"
+    with account.step("algebra"), account.apart():
+        try:
+            made = _perform(
+                request, target, kernel.choices, stopping, name=name, runtime=_runtime()
+            )
+        except NotCovered as answer:
+            return algebra.uncovered(answer)
+        assert isinstance(made.kernel, Kernel), "it was asked for"
+        assert made.library is not None, "it was asked for"
+        with memory.file(made.library) as path:
+            return algebra.compared(path, made.kernel, samples)
 
 
 def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accuracy:
@@ -355,18 +383,7 @@ def oracle(
     arithmetic: Arithmetic = CPU,
 ) -> verify.Oracle:
     """What the kernels of a request are checked with; the bounds are those of any of them."""
-    dims = request.in_shapes
-    names = shapes.symbols(dims)
-    cases = [shapes.samples(names, request.hint, minimums, divisors)]
-    if names:
-        cases.append(shapes.odd_samples(names, minimums, divisors))
-    samples = Samples(
-        lambda exact: expand(request, exact),
-        [shapes.substitute(dims, values) for values in cases],
-        request.size_inputs,
-        arithmetic,
-    )
-    return verify.Oracle(samples)
+    return verify.Oracle(samples_of(request, minimums, divisors, arithmetic))
 
 
 def with_accuracy(
@@ -374,4 +391,6 @@ def with_accuracy(
 ) -> KernelRecord:
     """The record with what the check found."""
     exact = found.same_bits and is_exact(expand(request, request.in_shapes))
-    return replace(made, error=found.error, error_unit=found.unit, exact=exact)
+    return replace(
+        made, error=found.error, error_unit=found.unit, exact=exact, algebra=found.algebra
+    )

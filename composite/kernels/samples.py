@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from composite.kernels.shapes import of_inputs, of_sizes
+from composite.binding.kernel_request import KernelRequest
+from composite.kernels import shapes
+from composite.kernels.expansions import expand
 from composite.reference import adversarial, floats
 from composite.reference.domains import cast_to_places, under_roots
 from composite.reference.source import CPU, Arithmetic, Source
@@ -78,11 +80,11 @@ class Samples:
             self._kept = found
 
     def _computed(self) -> Iterator[Sample]:
-        for number, shapes in enumerate(self._cases):
-            source = Source(self._expansions(shapes), self._arithmetic)
+        for number, case in enumerate(self._cases):
+            source = Source(self._expansions(case), self._arithmetic)
             draws = adversarial.draws(
                 source.body.input_dtypes,
-                of_inputs(shapes, self._sizes),
+                shapes.of_inputs(case, self._sizes),
                 number,
                 all_kinds=number == len(self._cases) - 1,
                 fed_back=source.has_loop,
@@ -90,10 +92,10 @@ class Samples:
             )
             absolute: frozenset[int] | None = None
             for draw in draws:
-                own = draw.with_sizes(of_sizes(shapes, self._sizes))
+                own = draw.with_sizes(shapes.of_sizes(case, self._sizes))
                 if absolute is None:
                     absolute = _not_below_zero(own, source)
-                sample = _taken(list(shapes), own.with_absolute(absolute), source)
+                sample = _taken(list(case), own.with_absolute(absolute), source)
                 if sample is not None:
                     yield sample
 
@@ -166,3 +168,26 @@ def _overflow_alike(expected: Array, reference: Reference) -> bool:
         return True
     exact = floats.in_range(reference.exact, expected.dtype)
     return bool((np.isfinite(expected) == np.isfinite(exact)).all())
+
+
+def samples_of(
+    request: KernelRequest,
+    minimums: Sequence[int],
+    divisors: Sequence[int] = (),
+    arithmetic: Arithmetic = CPU,
+) -> Samples:
+    """What the kernels of a request are checked on: the sizes of its call, and awkward ones.
+
+    `minimums` and `divisors` are those of any of the kernels.
+    """
+    dims = request.in_shapes
+    names = shapes.symbols(dims)
+    cases = [shapes.samples(names, request.hint, minimums, divisors)]
+    if names:
+        cases.append(shapes.odd_samples(names, minimums, divisors))
+    return Samples(
+        lambda exact: expand(request, exact),
+        [shapes.substitute(dims, values) for values in cases],
+        request.size_inputs,
+        arithmetic,
+    )

@@ -18,18 +18,21 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import AttrValue
+from composite.binding.typed_record import Dims
 from composite.compiler import account
-from composite.kernels import decisions, gpu, installed, shapes, turns
+from composite.kernels import decisions, gpu, shapes, turns
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
 from composite.kernels.expansions import expand
 from composite.kernels.measure import HOST, measure, sweep
-from composite.ops import call, call_arguments, functions
+from composite.ops import call, call_arguments, function_op, functions
 from composite.progress import activity
 
 # Of one node, as far as it can be told beforehand: a size that takes longer is not measured.
 _LONGEST_US = 4000.0
+
+_of_functions: dict[str, dict[tuple[str, tuple[Dims, ...]], KernelRecord]] = {}
 
 
 def verdict(
@@ -88,7 +91,17 @@ def install(made: KernelRecord, decision: Decision) -> None:
         kernel_wins=tuple(point.kernel_wins for point in points),
     )
     put(measured)
-    installed.note(measured)
+    if made.op == function_op.NAME:
+        _of_functions.setdefault(made.program, {})[made.name, made.in_shapes] = measured
+
+
+def of_function(function: str) -> list[KernelRecord]:
+    """The kernels of a function without a name of its own, with what was measured of them.
+
+    What saves such functions with a model takes their kernels along. Not for the kernels of ops,
+    which libraries are built of from stated calls.
+    """
+    return list(_of_functions.get(function, {}).values())
 
 
 @account.step("install")

@@ -42,6 +42,7 @@ class Accuracy(NamedTuple):
     error: float  # the largest, to two digits; 0 when every output was equal
     unit: str
     same_bits: bool  # whether every output had the expansion's bits
+    algebra: str = ""  # what is said of it over the ring; "" where it was not compared so
 
 
 class Mismatch(Exception):  # noqa: N818 - the verdict on a kernel
@@ -148,7 +149,7 @@ def _run_guarded(
     library: Path, name: str, sample: Sample, packed: Sequence[Packed], forwards: Forwards
 ) -> None:
     """Mismatch when a kernel's guards find an access outside of its buffer, or a division by 0."""
-    for tasks, over in [(1, {}), *((_TASKS, over) for over in _places(forwards))]:
+    for tasks, over in ways(forwards):
         try:
             run_kernel(
                 library, name, sample.inputs, sample.expected, tasks, packed=packed, over=over
@@ -157,6 +158,13 @@ def _run_guarded(
             raise
         except RuntimeError as error:
             raise Mismatch(f"of {sample.shapes}, {sample.draw.kind}: {error}") from error
+
+
+def ways(forwards: Forwards) -> Iterator[tuple[int, dict[int, int]]]:
+    """The ways to call a kernel: by how many tasks, and which outputs lie in which inputs."""
+    yield 1, {}
+    for over in _places(forwards):
+        yield _TASKS, over
 
 
 def _places(forwards: Forwards) -> Iterator[dict[int, int]]:

@@ -15,10 +15,43 @@ import tensorflow as tf
 from composite.compiler import op_traits
 from composite.compiler.tvm.algebra import ring
 from composite.compiler.tvm.errors import NotCovered
-from composite.ops import call
-from composite.reference import ring_elementwise, ring_sums, ring_windows
+from composite.ops import call, functions
+from composite.reference import floats, ring_elementwise, ring_sums, ring_windows
+from composite.reference.evaluate import Evaluator
+
+Array = np.ndarray[Any, Any]
 
 OPS = ring_elementwise.OPS | ring_sums.OPS | ring_windows.OPS
+
+
+def drawn(like: Array, random: np.random.Generator) -> Array:
+    """Any bits in the place of floats; integers, which may be places, stay."""
+    if not floats.is_floating(like):
+        return like
+    return np.frombuffer(random.bytes(like.nbytes), like.dtype).reshape(like.shape)
+
+
+def results(body: functions.Body, inputs: Sequence[Array]) -> list[Array]:
+    """The outputs of a body over the ring; NotCovered where an op is not defined there."""
+    evaluator = Evaluator(body, runner=runner)
+    return [np.asarray(y.numpy(), y.dtype.as_numpy_dtype) for y in evaluator.run(inputs)]
+
+
+def difference(found: Array, expected: Array) -> str:
+    """Where two results differ in a bit; "" where they do not."""
+    got, want = (_flat_words(one) for one in (found, expected))
+    places = np.flatnonzero(got != want)
+    if not places.size:
+        return ""
+    first = int(places[0])
+    return (
+        f"{places.size} of {want.size} elements differ, first that at {first}:"
+        f" {int(got[first]):#x}, its body {int(want[first]):#x}"
+    )
+
+
+def _flat_words(array: Array) -> Array:
+    return np.array(array, order="C").reshape(-1).view(f"uint{array.dtype.itemsize * 8}")
 
 
 def runner(node: Any) -> Callable[[Sequence[Any]], list[Any]]:
@@ -49,7 +82,7 @@ def runner(node: Any) -> Callable[[Sequence[Any]], list[Any]]:
     return run
 
 
-def constant(values: np.ndarray[Any, Any]) -> Any:
+def constant(values: Array) -> Any:
     """The tensor of what stands for constants."""
     dtype = tf.as_dtype(values.dtype)
     if not dtype.is_floating:

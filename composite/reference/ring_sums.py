@@ -65,11 +65,17 @@ def _swapped(x: Words, swap: bool) -> Words:
 
 def _matmul(node: Any, a: Words, b: Words) -> Words:
     first, second = ("transpose_a", "transpose_b") if node.op == "MatMul" else ("adj_x", "adj_y")
-    return np.matmul(_swapped(a, node.attr[first].b), _swapped(b, node.attr[second].b))
+    return w.product(_swapped(a, node.attr[first].b), _swapped(b, node.attr[second].b))
 
 
 def _einsum(node: Any, *operands: Words) -> Words:
-    return np.einsum(node.attr["equation"].s.decode(), *operands)
+    equation = node.attr["equation"].s.decode()
+    if len(operands) != 2:
+        return np.einsum(equation, *operands)
+    a, b = operands
+    return w.bilinear(
+        lambda x, y: np.einsum(equation, x, y, optimize=True), a, b, min(a.size, b.size)
+    )
 
 
 def _softmax_parts(x: Words) -> tuple[Words, Words, Words]:
@@ -186,6 +192,25 @@ def _l2_loss(_: Any, x: Words) -> Words:
     return total((x * x).reshape(-1), (0,)) * like(0.5, x)
 
 
+_MOST_OF_RANGE = 1 << 24  # a bound: what stands for larger numbers is not known for one
+
+
+def _range(_: Any, start: Words, limit: Words, step: Words) -> Words:
+    bounds = [int(one.view(f"int{w.width(one)}")) for one in (start, limit, step)]
+    if max(map(abs, bounds)) > _MOST_OF_RANGE:
+        raise NotCovered("Range of numbers that are not whole, over the ring")
+    places = np.arange(len(range(*bounds)), dtype=start.dtype)
+    return places * step + start
+
+
+def _top_k(node: Any, x: Words, k: Any) -> list[Words]:
+    """The first of equal elements is the largest."""
+    order = of("order")(x)
+    places = np.argsort(np.invert(order), axis=-1, kind="stable")[..., : int(k)]
+    dtype = tf.as_dtype(node.attr["index_type"].type) if "index_type" in node.attr else tf.int32
+    return [np.take_along_axis(x, places, -1), places.astype(dtype.as_numpy_dtype)]
+
+
 OPS: dict[str, Op] = {
     "Sum": _sum,
     "Mean": _mean,
@@ -195,6 +220,8 @@ OPS: dict[str, Op] = {
     "ArgMax": _place,
     "ArgMin": _place,
     "L2Loss": _l2_loss,
+    "Range": _range,
+    "TopKV2": _top_k,
     "BiasAddGrad": _bias_add_grad,
     "Einsum": _einsum,
     **dict.fromkeys(("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _matmul),

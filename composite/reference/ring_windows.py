@@ -103,7 +103,7 @@ def _of_groups(x: Words, filters: Words) -> Words:
     """Products of groups of channels with the filters of each."""
     groups = x.shape[-1] // filters.shape[-2]
     parts = zip(np.split(x, groups, -1), np.split(filters, groups, -1), strict=True)
-    return np.concatenate([np.matmul(a, b) for a, b in parts], -1)
+    return np.concatenate([w.product(a, b) for a, b in parts], -1)
 
 
 def _conv_input(node: Any, sizes: Any, filters: Words, dy: Words) -> Words:
@@ -114,7 +114,7 @@ def _conv_input(node: Any, sizes: Any, filters: Words, dy: Words) -> Words:
     windows = _Windows.of(node, shape[1:-1], filters.shape[:-2])
     made = windows.padded(np.zeros(shape, dy.dtype))
     for tap, part in windows.taps:
-        made[part] += np.matmul(dy, filters[tap].T)
+        made[part] += w.product(dy, filters[tap].T)
     return windows.unpadded(made)
 
 
@@ -125,7 +125,7 @@ def _conv_filter(node: Any, x: Words, sizes: Any, dy: Words) -> Words:
     padded, made = windows.padded(x), np.zeros(shape, dy.dtype)
     rows = dy.reshape(-1, dy.shape[-1])
     for tap, part in windows.taps:
-        made[tap] = np.matmul(padded[part].reshape(-1, x.shape[-1]).T, rows)
+        made[tap] = w.product(padded[part].reshape(-1, x.shape[-1]).T, rows)
     return made
 
 

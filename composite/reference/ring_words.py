@@ -11,6 +11,11 @@ from composite.compiler.tvm.algebra import ring
 
 Words = np.ndarray[Any, Any]
 
+_PART = 16  # bits
+_MASK = (1 << _PART) - 1
+_MOST_BITS = 2 * _PART  # of words whose products consist of three of parts
+_MOST_SUMMANDS = 1 << 20  # of 33 bits, whose sum float64 holds
+
 
 def width(words: Words) -> int:
     """The bits of an element."""
@@ -60,6 +65,34 @@ def smaller(a: Words, b: Words) -> Words:
 def absolute(words: Words) -> Words:
     """The larger of x and -x."""
     return larger(words, minus(words))
+
+
+def bilinear(function: Callable[[Any, Any], Any], a: Words, b: Words, count: int) -> Words:
+    """What a sum of `count` products is over the ring; `function` takes any dtype.
+
+    Words of 16 and 32 bits are multiplied as float64, in parts of 16 bits whose sums are exact:
+    NumPy has fast products of floats alone.
+    """
+    bits = width(a)
+    if bits > _MOST_BITS or count > _MOST_SUMMANDS:
+        return np.asarray(function(a, b), a.dtype)
+
+    def part(words: Words, number: int) -> Any:
+        return ((words >> (_PART * number)) & _MASK).astype(np.float64)
+
+    def whole(sums: Any) -> Any:
+        return np.asarray(sums).astype(np.uint64)
+
+    low = whole(function(part(a, 0), part(b, 0)))
+    if bits > _PART:
+        high = function(part(a, 0), part(b, 1)) + function(part(a, 1), part(b, 0))
+        low += whole(high) << np.uint64(_PART)
+    return np.asarray(low.astype(a.dtype))
+
+
+def product(a: Words, b: Words) -> Words:
+    """The matrix product, as `np.matmul`."""
+    return bilinear(np.matmul, a, b, a.shape[-1])
 
 
 def total(words: Words, axes: tuple[int, ...], *, keep: bool = False) -> Words:

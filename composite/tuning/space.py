@@ -35,7 +35,7 @@ class Built(NamedTuple):
 class Space:
     """The kernels of a request for a target, in libraries of a folder.
 
-    Raises, when it is made, NotCovered if there is none, or produce.Inexpandable.
+    Raises, when it is made, NotCovered if there is none, or Inexpandable.
     """
 
     def __init__(self, request: KernelRequest, target: backend.Target, folder: Path) -> None:

@@ -20,6 +20,7 @@ from composite.compiler import tvm as backend
 from composite.jit import worker
 from composite.kernels import cache, chosen, produce
 from composite.kernels.claims import Claimed
+from composite.kernels.expansions import Inexpandable
 from composite.kernels.tuned import Database, Record, Winner
 from composite.ops.op import CompositeOp
 from composite.progress import activity
@@ -184,7 +185,7 @@ def _space(op: CompositeOp, args: tuple[Any, ...], attrs: dict[str, Any], folder
     for request in calls.requests(op, args, attrs):
         try:
             return Space(_avoiding_others(request), backend.Target.host(), folder)
-        except (backend.NotCovered, produce.Inexpandable) as error:
+        except (backend.NotCovered, Inexpandable) as error:
             reason = str(error)  # of what packs constants, or of the rest
     raise ValueError(f"no kernel for {op.__name__}({described(request)}): {reason}")
 

@@ -24,9 +24,10 @@ def main() -> int:
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # see tests/conftest.py
     with tempfile.TemporaryDirectory(prefix="composite-corpus-") as folder:
         os.environ["COMPOSITE_CACHE_DIR"] = folder
+        from tests import by_algebra
         from tests.unmeasured import kernels_serve
 
-        with kernels_serve():
+        with kernels_serve(), by_algebra.told():
             return _run(chosen)
 
 

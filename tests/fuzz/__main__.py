@@ -40,9 +40,11 @@ def main() -> int:
     # A kernel of a program is of no use to anybody else.
     with tempfile.TemporaryDirectory(prefix="composite-fuzz-") as folder:
         os.environ["COMPOSITE_CACHE_DIR"] = folder
+        from tests import by_algebra
         from tests.unmeasured import kernels_serve
 
-        with contextlib.nullcontext() if chosen.measured else kernels_serve():
+        serving = contextlib.nullcontext() if chosen.measured else kernels_serve()
+        with serving, by_algebra.told():
             return _fuzz(chosen)
 
 

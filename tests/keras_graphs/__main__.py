@@ -23,12 +23,13 @@ def main() -> int:
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     with tempfile.TemporaryDirectory(prefix="composite-graphs-") as folder:
         os.environ["COMPOSITE_CACHE_DIR"] = folder
+        from tests import by_algebra
         from tests.keras_graphs.run import Counts, run
         from tests.unmeasured import kernels_serve
 
         counts = Counts()
         start = time.monotonic()
-        with kernels_serve():
+        with kernels_serve(), by_algebra.told():
             for seed in range(chosen.seed, chosen.seed + chosen.count):
                 run(seed, counts, with_kernels=not chosen.no_kernels)
     print(f"{chosen.count} models in {time.monotonic() - start:.0f} s: {counts}")

@@ -16,11 +16,14 @@ Everything works on NumPy's arrays of unsigned integers and on `llvm.Traced`: ar
 
 from __future__ import annotations
 
+import functools
 import math
 import zlib
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 Word = Any
 """An array of unsigned integers, or what is traced."""
@@ -54,11 +57,27 @@ def inverse(word: Word, bits: int) -> Word:
 
 def power_of_five(word: Word, bits: int) -> Word:
     """Return 5^x, which stands for e^x."""
+    if isinstance(word, np.ndarray):
+        return _power_of_five(word, bits)
     found = (word & 1) * 4 + 1
     for i in range(1, bits - 2):
         factor = pow(5, 1 << i, 1 << bits)
         found = found * (((word >> i) & 1) * (factor - 1) + 1)
     return found
+
+
+def _power_of_five(words: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+    """Return 5^x of an array: the product of the powers for each byte of x."""
+    found = np.ones_like(words)
+    for i in range(0, bits, 8):
+        found = found * _powers_of_byte(i, bits)[(words >> i) & 0xFF]
+    return found
+
+
+@functools.cache
+def _powers_of_byte(i: int, bits: int) -> np.ndarray[Any, Any]:
+    powers = [pow(5, byte << i, 1 << bits) for byte in range(256)]
+    return np.array(powers, f"uint{bits}")
 
 
 def order(word: Word, bits: int) -> Word:

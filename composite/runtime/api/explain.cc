@@ -32,6 +32,7 @@ void DescribeKernel(const KernelRecord& record, absl::Span<const int64_t> values
   attrs["target"].set_s(record.target);
   attrs["strategy"].set_s(record.strategy);
   attrs["proof"].set_s(record.proof);
+  attrs["algebra"].set_s(record.algebra);
   attrs["accuracy"].set_s(record.Accuracy());
   attrs["exact"].set_b(record.exact);
   if (record.error >= 0) attrs["error"].set_f(record.error);

@@ -19,7 +19,7 @@ extern "C" {
  * them _packed_sources, _packed_elements list(i), _packed_dtypes list(type); _minimums, _divisors
  * list(i) by symbol; _library (s, absolute), _library_sha256 (s, hex); _barriers (b), false: no
  * loop of it has one, absent: all loops of its library are launched as if they had; _isa (s)
- * x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy, _proof (s); _exact (b), _error (f) in
+ * x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy, _proof, _algebra (s); _exact (b), _error (f) in
  * _error_unit (s); _verdict (s) kernel | expansion | unmeasured; _kernel_us, _expansion_us (f); the
  * decision table _sizes list(i), _kernel_times, _expansion_times list(f), _kernel_wins list(b).
  * A record without _library gives a kernel
@@ -80,8 +80,8 @@ COMPOSITE_EXPORT int composite_stats(const char* request, size_t size, composite
 /* As composite_expand, all dims known; optional _composite_constants, _composite_variables list(i),
  * as a node of a graph has them, and _device (s), CPU if absent -> NodeDef: path (s) kernel |
  * compiling | expansion; final (b): the graph pass puts the expansion in the node's place; reason
- * (s); if a kernel covers the call: kernel, target, strategy, proof, accuracy, error_unit, library
- * (s), exact (b), error, kernel_us, expansion_us (f), and its decision table: sizes list(i),
+ * (s); if a kernel covers the call: kernel, target, strategy, proof, algebra, accuracy, error_unit,
+ * library (s), exact (b), error, kernel_us, expansion_us (f), and its decision table: sizes list(i),
  * kernel_times, expansion_times list(f), kernel_wins list(b); of a composition: composes (s), the
  * TF op, and replaces (b). */
 COMPOSITE_EXPORT int composite_explain(const char* request, size_t size, composite_buffer* reply);

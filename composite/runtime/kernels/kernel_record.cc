@@ -245,6 +245,7 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
   if (!status.ok()) return status;
   record.strategy = Text(node, kStrategyField);
   record.proof = Text(node, kProofField);
+  record.algebra = Text(node, kAlgebraField);
   absl::StatusOr<Verdict> verdict = ParseVerdict(Text(node, kVerdictField));
   if (!verdict.ok()) return verdict.status();
   record.verdict = *verdict;

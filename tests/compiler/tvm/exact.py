@@ -9,14 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
 from composite.compiler import tvm as backend
 from composite.ops import functions
 from composite.reference import over_ring
-from composite.reference.evaluate import Evaluator
 from tests.compiler.tvm.host import Loaded
 
 _NUMBER = itertools.count()
@@ -55,22 +53,16 @@ class Asked:
 def differences(asked: Asked, arrays: Sequence[np.ndarray], folder: Path, tasks: int) -> list[str]:
     """Where a kernel is not its body, for these integers and drawn floats of the same shapes."""
     random = np.random.default_rng(0)
-    drawn = [_drawn(a, random) for a in arrays]
-    evaluator = Evaluator(functions.body(asked.library), runner=over_ring.runner)
-    wanted = [np.asarray(y.numpy(), y.dtype.as_numpy_dtype) for y in evaluator.run(drawn)]
+    drawn = [over_ring.drawn(a, random) for a in arrays]
+    wanted = over_ring.results(functions.body(asked.library), drawn)
     loaded = asked.load(folder, tasks)
     given = [np.zeros(a, a.dtype) if i in asked.sizes else a for i, a in enumerate(drawn)]
     results = loaded(given, [y.shape for y in wanted], [y.dtype for y in wanted])
-    found = []
-    for number, pair in enumerate(zip(results, wanted, strict=True)):
-        got, want = map(_words, pair)
-        if places := np.flatnonzero(got != want).tolist():
-            found.append(
-                f"result {number}: {len(places)} of {want.size} elements differ, first that at "
-                f"{places[0]}: {got[places[0]]:#x}, its body {want[places[0]]:#x}; "
-                f"{loaded.kernel.strategy}"
-            )
-    return found
+    return [
+        f"result {number}: {told}; {loaded.kernel.strategy}"
+        for number, pair in enumerate(zip(results, wanted, strict=True))
+        if (told := over_ring.difference(*pair))
+    ]
 
 
 @dataclass
@@ -109,18 +101,3 @@ def gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         return tape.gradient(y, args)
 
     return derived
-
-
-def _is_float(array: np.ndarray) -> bool:
-    return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
-
-
-def _drawn(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Any bits in the place of floats; integers, which may be places, stay."""
-    if not _is_float(array):
-        return array
-    return np.frombuffer(random.bytes(array.nbytes), array.dtype).reshape(array.shape)
-
-
-def _words(array: np.ndarray) -> Any:
-    return np.array(array, order="C").reshape(-1).view(f"uint{array.dtype.itemsize * 8}")

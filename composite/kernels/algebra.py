@@ -1,0 +1,96 @@
+"""Compares a kernel with its body over the ring in which both are equal bit for bit.
+
+See docs/proofs.md. The loops are compiled a second time, without optimization, with elements of the
+ring in the place of floats. They are compared at the sizes of the numeric check, by one task and by
+several, and with outputs in the memory of inputs.
+
+Not for: rounding, which has no place in the ring (verify.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from composite.binding.environment import ALGEBRA
+from composite.compiler.tvm import Kernel, NotCovered
+from composite.kernels import host, verify
+from composite.kernels.samples import Sample
+from composite.reference import over_ring
+
+Array = np.ndarray[Any, Any]
+
+EQUAL = "equal by algebra"
+_MOST = 1 << 24  # elements of a call
+
+
+def is_wanted() -> bool:
+    """Whether each kernel that this process makes is to be compared."""
+    return os.environ.get(ALGEBRA) == "1"
+
+
+def uncovered(why: object) -> str:
+    """What is said of a kernel that was not compared."""
+    return f"not compared by algebra: {why}"
+
+
+def compared(library: Path, kernel: Kernel, samples: Iterable[Sample]) -> str:
+    """What is said of a kernel over the ring: that it is equal, or why it was not compared.
+
+    Mismatch where its results are not those of the body.
+    """
+    equal = False
+    try:
+        for sample in _by_shapes(samples):
+            equal |= _is_equal(library, kernel, sample)
+    except NotCovered as answer:
+        return uncovered(answer)
+    except _Larger:
+        return uncovered(f"its tensors have more than {_MOST} elements") if not equal else EQUAL
+    return EQUAL if equal else uncovered("it leaves all inputs to the expansion")
+
+
+class _Larger(Exception):  # noqa: N818 - says what the sizes are
+    pass
+
+
+def _by_shapes(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """The first sample of each list of shapes."""
+    seen: list[Sequence[tuple[int, ...]]] = []
+    for sample in samples:
+        if sample.shapes not in seen:
+            seen.append(sample.shapes)
+            yield sample
+
+
+def _is_equal(library: Path, kernel: Kernel, sample: Sample) -> bool:
+    """Whether a kernel answered, with the results of the body. Mismatch where it has others."""
+    if sum(x.size for x in [*sample.inputs, *sample.expected]) > _MOST:
+        raise _Larger
+    random = np.random.default_rng(0)
+    drawn = [over_ring.drawn(x, random) for x in sample.inputs]
+    wanted = over_ring.results(sample.source.body, _with_sizes(sample, drawn))
+    for tasks, over in verify.ways(kernel.forwards):
+        try:
+            found = verify.run_kernel(
+                library, kernel.name, drawn, wanted, tasks, packed=kernel.packed, over=over
+            )
+        except host.Refused:
+            return False
+        for number, (got, want) in enumerate(zip(found, wanted, strict=True)):
+            if told := over_ring.difference(got, want):
+                raise verify.Mismatch(
+                    f"by algebra, output {number} of {sample.shapes} by {tasks} tasks: {told};"
+                    f" strategy {kernel.strategy}"
+                )
+    return True
+
+
+def _with_sizes(sample: Sample, drawn: Sequence[Array]) -> list[Array]:
+    """The inputs as the body takes them, which has values where kernels take sizes."""
+    values = sample.draw.arrays
+    return [values[i] if i in sample.draw.sizes else x for i, x in enumerate(drawn)]

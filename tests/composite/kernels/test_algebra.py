@@ -1,0 +1,112 @@
+"""Kernels that are compared with their bodies over the ring before they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import composite
+from composite import Composite
+from composite.kernels import algebra
+from composite.reference import over_ring
+from tests.conftest import RunPython
+from tests.unmeasured import kernels_serve
+
+_DENSE = """
+import tensorflow as tf
+import composite
+from composite import Composite
+
+@Composite("ComparedDense", inputs=["x: float", "w: float"], outputs=["y: float"])
+def dense(x, w):
+    return tf.nn.softmax(tf.matmul(x, w))
+
+x, w = tf.random.normal([33, 40]), tf.random.normal([40, 24])
+dense(x, w)
+assert composite.wait(120)
+print(f"{composite.explain(dense, x, w).algebra!r}, {composite.stats()['compiles']} compiled")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("COMPOSITE_ALGEBRA", "1")
+    with kernels_serve():
+        yield
+
+
+def _told(op: Any, *inputs: Any) -> Any:
+    op(*inputs)
+    assert composite.wait(120)
+    return composite.explain(op, *inputs)
+
+
+def test_explain_says_that_a_kernel_is_equal_by_algebra() -> None:
+    @Composite("AlgebraNorm", inputs=["x: float", "w: float"], outputs=["y: float"])
+    def norm(x, w):
+        return x * tf.math.rsqrt(tf.reduce_mean(x * x, -1, keepdims=True)) * w
+
+    told = _told(norm, tf.random.normal([9, 50]), tf.random.normal([50]))
+    assert (told.path, told.algebra) == ("kernel", algebra.EQUAL)
+    assert composite.stats().seconds["algebra"] > 0
+
+
+def test_explain_says_what_has_no_meaning_over_the_ring() -> None:
+    @Composite("AlgebraResize", inputs=["x: float"], outputs=["y: float"])
+    def resize(x):
+        return tf.raw_ops.ResizeBilinear(images=x, size=[7, 9], half_pixel_centers=True)
+
+    told = _told(resize, tf.random.normal([1, 5, 4, 3]))
+    assert told.path == "kernel"
+    assert told.algebra == (
+        "not compared by algebra: op ResizeBilinear is not defined over the ring"
+    )
+
+
+def test_a_kernel_with_another_result_is_not_used() -> None:
+    """Another one by a bit of one element, which is far below what rounding may do."""
+
+    @Composite("AlgebraWrong", inputs=["x: float"], outputs=["y: float"])
+    def doubled(x):
+        return tf.tanh(x) + x
+
+    def results(*arguments: Any) -> list[Any]:
+        (y,) = true_results(*arguments)
+        words = np.array(y).view("uint32")
+        words.flat[-1] ^= 1
+        return [words.view(y.dtype)]
+
+    true_results = over_ring.results
+    with mock.patch.object(over_ring, "results", results):
+        told = _told(doubled, tf.random.normal([9, 50]))
+    assert told.path == "expansion"
+    assert "failed its check: by algebra, output 0 of [(9, 50)] by 1 tasks: 1 of 450" in told.reason
+
+
+@pytest.mark.slow
+def test_a_kernel_of_the_cache_is_made_again_where_it_was_not_compared(
+    run_python: RunPython, tmp_path: Any
+) -> None:
+    said = []
+    for wanted in ("0", "1", "1"):
+        variables = {"COMPOSITE_CACHE_DIR": str(tmp_path), "COMPOSITE_ALGEBRA": wanted}
+        said.append(run_python(_DENSE, env=variables).stdout.strip())
+    assert said == [
+        "'', 1 compiled",
+        "'equal by algebra', 1 compiled",
+        "'equal by algebra', 0 compiled",
+    ]
+
+
+def test_sizes_and_constants_and_results_in_place() -> None:
+    @Composite("AlgebraScaled", inputs=["x: float", "n: int32"], outputs=["y: float"])
+    def repeated(x, n):
+        return tf.reshape(tf.transpose(x) * 2.0, tf.stack([n, -1]))
+
+    x = tf.random.normal([6, 8])
+    assert _told(repeated, x, tf.constant(4)).algebra == algebra.EQUAL
