@@ -103,7 +103,7 @@ def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -
         path = Path(folder) / "kernel.so"
         backend.link(compiled, path, None if target.is_foreign else native.library_path())
         with _checking(op, wanted):
-            accuracy = produce.check(wanted, compiled, path)
+            accuracy = produce.check(wanted, compiled, path, ahead_of_time=True)
         record = produce.with_accuracy(record, wanted, accuracy)
         timing = None
         if not target.is_foreign:

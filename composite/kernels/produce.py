@@ -340,11 +340,13 @@ def check(
     kernel: Kernel,
     library: Path,
     stopping: Callable[[], bool] = client.never,
+    *,
+    ahead_of_time: bool = False,
 ) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
     samples = samples_of(request, kernel.minimums, kernel.divisors)
     found = compare(verify.Oracle(samples), kernel, library)
-    if not algebra.is_wanted():
+    if not algebra.is_wanted(ahead_of_time=ahead_of_time):
         return found
     return found._replace(algebra=by_algebra(request, kernel, samples, stopping))
 

@@ -64,12 +64,15 @@ def test_a_library_has_them_for_loops_alone(tmp_path):
         ("TestScan", "s0x1x8"),
         ("TestScan", "s0xs1x8"),
     ]
+    assert {kernel["algebra"] for kernel in kernels} == {"equal by algebra"}
     random = np.random.default_rng(0)
     with composite.options(backend="tvm"):
         for rows, steps, wanted in [(1, 5, "[1,s0,8]"), (3, 1, "[s0,1,8]"), (1, 1, "[1,1,8]")]:
             sizes = [(rows, steps, 8), (rows, 8), (8, 8)]
             inputs = [tf.constant(random.standard_normal(s), tf.float32) for s in sizes]
-            assert f"for shapes {wanted}" in composite.explain(scan, *inputs).reason
+            told = composite.explain(scan, *inputs)
+            assert f"for shapes {wanted}" in told.reason
+            assert told.algebra == "equal by algebra"
             np.testing.assert_allclose(
                 scan(*inputs), scan.python_function(*inputs), rtol=1e-5, atol=1e-6
             )
