@@ -186,7 +186,7 @@ class Written:
 
     @functools.cached_property
     def proof(self) -> Proof:
-        """What is proven of the loops; see docs/proofs.md. Over the ring they are the same loops."""
+        """What is proven of the loops; see docs/proofs.md. Over the ring they are the same."""
         if self.target.over_ring:
             return Proof(0, 0, ())
         with account.step("prove"):

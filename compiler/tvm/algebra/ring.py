@@ -31,6 +31,8 @@ Word = Any
 BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16}
 
 _MIDDLE = 0x9E00  # the rank of 0; those of small integers follow it, or precede it
+NOTHING = 1 << 16 | _MIDDLE
+"""Of 32 bits: behind -infinity and before all others, and no 16-bit float."""
 _HUGE = 2.0**120
 """From here on constants stand for infinities, such as the limits of dtypes do."""
 _LOW = 16  # bits that decide the order first

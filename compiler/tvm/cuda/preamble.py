@@ -94,6 +94,11 @@ __device__ __forceinline__ To composite_bits(From from) {
   return both.to;
 }
 
+// The bfloat16 whose bits these are.
+__device__ __forceinline__ float composite_widened(uint32_t bits) {
+  return composite_bits<float>(bits << 16);
+}
+
 template <int bytes> struct composite_chunk;
 template <> struct composite_chunk<16> { typedef uint4 type; };
 template <> struct composite_chunk<8> { typedef uint2 type; };

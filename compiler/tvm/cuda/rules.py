@@ -51,10 +51,16 @@ def _bits(call: Any) -> Expr:
     numbers. Vectors are no constants.
     """
     from tvm import tirx
+    from tvm.ir.prim import expr as prim
 
     dtype = str(call.ty.dtype)
     if call.ty.dtype.lanes > 1:
         return call
+    (value,) = call.args
+    # A bfloat16, see math/numeric.py.
+    is_shifted = isinstance(value, prim.LShift) and isinstance(value.b, tirx.IntImm)
+    if is_shifted and int(value.b.value) == 16 and dtype == "float32":
+        return tirx.call_pure_extern(dtype, "composite_widened", value.a)
     name = f"{dtype}_t" if "int" in dtype else _FLOATS[dtype]
     return tirx.call_pure_extern(dtype, f"composite_bits<{name}>", *call.args)
 

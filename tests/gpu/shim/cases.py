@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import tensorflow as tf
 
 from composite.compiler.tvm.cuda.build import CudaKernel, write_cuda
 from composite.compiler.tvm.target import CudaTarget
+from composite.ops import functions
+from composite.reference import over_ring
 from tests.compiler.tvm.conftest import library_of
 from tests.gpu.shim.emulator import MULTIPROCESSORS, Emulator, as_float64
 
@@ -125,6 +127,29 @@ class Batch:
                 compare(result, np.asarray(want), case)
 
 
+class RingBatch:
+    """Cases by name over the ring, where a kernel is equal to its function bit for bit."""
+
+    def __init__(self, cases: Mapping[str, Case], folder: Path) -> None:
+        self.cases = cases
+        self.kernels = {name: written(name, case, in_ring=True) for name, case in cases.items()}
+        self.emulator = Emulator([*self.kernels.values()], folder, over_ring=True)
+
+    def differences(self, name: str) -> list[str]:
+        """Where a kernel is not its function; NotCovered where an op has no meaning there."""
+        case, kernel = self.cases[name], self.kernels[name]
+        found = []
+        for run in case.runs:
+            random = np.random.default_rng(0)
+            arrays = [over_ring.drawn(a, random) for a in case.arrays(run)]
+            wanted = over_ring.results(functions.body(library_for(case)), arrays)
+            results = self.emulator.run(kernel, arrays, case.shapes, [y.dtype for y in wanted])
+            for number, pair in enumerate(zip(results, wanted, strict=True)):
+                if told := over_ring.difference(*pair):
+                    found.append(f"{name} of {dict(run)}, result {number}: {told}")
+        return found
+
+
 def compare(result: np.ndarray, want: np.ndarray, case: Case) -> None:
     """A kernel's result against the exact one."""
     assert result.shape == want.shape
@@ -142,12 +167,18 @@ def compare(result: np.ndarray, want: np.ndarray, case: Case) -> None:
     )
 
 
-def written(name: str, case: Case) -> CudaKernel:
-    """The kernel of a case."""
+def library_for(case: Case) -> Any:
+    """The function of a case, as TensorFlow has it."""
     specs = [
         tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype)
         for shape, dtype in zip(case.shapes, case.input_dtypes(), strict=True)
     ]
-    library = library_of(tf.autograph.experimental.do_not_convert(case.function), specs)
-    target = CudaTarget.level(case.level, tensor_float_32=case.tensor_float_32)
+    return library_of(tf.autograph.experimental.do_not_convert(case.function), specs)
+
+
+def written(name: str, case: Case, *, in_ring: bool = False) -> CudaKernel:
+    """The kernel of a case."""
+    level = CudaTarget.level(case.level, tensor_float_32=case.tensor_float_32)
+    target = replace(level, over_ring=in_ring)
+    library = library_for(case)
     return write_cuda(library, case.shapes, target=target, name=name, choices=case.choices)

@@ -16,6 +16,7 @@ from composite.compiler.tvm.cuda.build import CudaKernel
 from composite.compiler.tvm.cuda.launch import ALIGNMENT, Argument, Launch
 from composite.compiler.tvm.cuda.preamble import PREAMBLE
 from composite.compiler.tvm.ir import dims
+from tests.gpu.shim import ring_functions
 
 _HEADER = Path(__file__).parent / "threads.h"
 _FLAGS = (
@@ -45,18 +46,26 @@ def functions_of(kernel: CudaKernel) -> str:
 class Emulator:
     """Kernels that run on threads of the host; their names must differ."""
 
-    def __init__(self, kernels: Sequence[CudaKernel], folder: Path) -> None:
+    def __init__(
+        self, kernels: Sequence[CudaKernel], folder: Path, *, over_ring: bool = False
+    ) -> None:
+        """`over_ring`: the kernels were written for it, and floats are its elements."""
         texts = ['#include "threads.h"\n', PREAMBLE]
         for kernel in kernels:
             text = functions_of(kernel)
             texts.append(text)
             for launch in kernel.plan.launches:
-                (own,) = re.findall(rf"{launch.function}\([^)]*\) {{\n(.*?)\n}}", text, re.DOTALL)
-                meets = any(one in own for one in _MEETS)
+                (body,) = re.findall(rf"{launch.function}\([^)]*\) {{\n(.*?)\n}}", text, re.DOTALL)
+                meets = any(one in body for one in _MEETS)
                 texts.append(f"COMPOSITE_LAUNCH({launch.function}, {str(meets).lower()})\n")
-        source, library = folder / "kernels.cc", folder / "kernels.so"
+        kind = "ring" if over_ring else "kernels"
+        source, library = folder / f"{kind}.cc", folder / f"{kind}.so"
         source.write_text("".join(texts))
-        command = ["g++", *_FLAGS, f"-I{_HEADER.parent}", "-o", str(library), str(source)]
+        own: list[str] = []
+        if over_ring:
+            (folder / "ring_functions.h").write_text(ring_functions.header("".join(texts)))
+            own = ["-DCOMPOSITE_RING", f"-I{folder}"]
+        command = ["g++", *_FLAGS, *own, f"-I{_HEADER.parent}", "-o", str(library), str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:4000]
         self._library = ctypes.CDLL(str(library))

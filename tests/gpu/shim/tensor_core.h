@@ -67,6 +67,9 @@ inline std::vector<const char*> Exchange(const void* value, size_t bytes) {
 }
 
 inline float Decode(uint32_t bits, int kind) {
+#ifdef COMPOSITE_RING
+  return float ::Of(bits);
+#else
   if (kind == 0) {
     _Float16 value;
     memcpy(&value, &bits, 2);
@@ -76,6 +79,7 @@ inline float Decode(uint32_t bits, int kind) {
   float value;
   memcpy(&value, &bits, 4);
   return value;
+#endif
 }
 
 struct Fragments {
@@ -170,11 +174,15 @@ inline void composite_mma_tf32(float* sum, const uint32_t* a, const uint32_t* b)
   composite_threads::Multiply(sum, a, b, 2);
 }
 
-// To the nearest, ties away from zero.
+// To the nearest, ties away from zero. Over the ring nothing is rounded.
 inline uint32_t composite_tf32(float x) {
+#ifdef COMPOSITE_RING
+  return x.word;
+#else
   uint32_t bits;
   memcpy(&bits, &x, 4);
   return isfinite(x) ? (bits + 0x1000) & 0xFFFFE000 : bits;
+#endif
 }
 
 inline uint32_t composite_load_tf32(const float* from) {
@@ -191,6 +199,14 @@ inline uint32_t composite_load_tf32(const float* from) {
   return composite_tf32(*from);
 }
 
+#ifdef COMPOSITE_RING
+inline uint32_t composite_pair_float16(float low, float high) {
+  return (low.word & 0xFFFF) | high.word << 16;
+}
+inline uint32_t composite_pair_bfloat16(float low, float high) {
+  return composite_pair_float16(low, high);
+}
+#else
 inline float composite_exp2(float x) { return exp2f(x); }
 
 inline uint32_t composite_pair_float16(float low, float high) {
@@ -208,3 +224,4 @@ inline uint32_t composite_bfloat16(float x) {
 inline uint32_t composite_pair_bfloat16(float low, float high) {
   return composite_bfloat16(low) | composite_bfloat16(high) << 16;
 }
+#endif

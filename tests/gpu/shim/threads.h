@@ -21,6 +21,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,12 +38,22 @@ using std::max;
 using std::min;
 typedef unsigned char uchar;
 
+#ifdef COMPOSITE_RING
+#include "ring.h"
+struct half {
+  uint16_t bits;
+  half() = default;
+  explicit half(float x) : bits(uint16_t(x.word)) {}
+  explicit operator float() const { return float ::Of(bits); }
+};
+#else
 struct half {
   _Float16 value;
   half() = default;
   explicit half(float x) : value(x) {}
   explicit operator float() const { return value; }
 };
+#endif
 
 struct uint4 {
   unsigned x, y, z, w;
@@ -271,6 +282,26 @@ To composite_bits(From from) {
   To to;
   memcpy(&to, &from, sizeof(To));
   return to;
+}
+
+#ifdef COMPOSITE_RING
+// Constants are written as floats of C++.
+template <class To>
+To composite_bits(composite_ring::RealFloat from) {
+  return composite_bits<To>(float(from));
+}
+template <class To>
+To composite_bits(composite_ring::RealDouble from) {
+  return composite_bits<To>(double(from));
+}
+#endif
+
+inline float composite_widened(uint32_t bits) {
+#ifdef COMPOSITE_RING
+  return float ::Of(bits);
+#else
+  return composite_bits<float>(bits << 16);
+#endif
 }
 
 template <int count, class T>

@@ -46,10 +46,15 @@ inline uint16_t Element(const void* at, int other, int inner, bool far) {
 // The same of TF32, the inner dimension of which is the near one: 10 bits of the mantissa are read.
 inline float WideElement(const void* at, int other, int inner) {
   const uintptr_t place = (uintptr_t)at + other * 128 + inner * 4;
-  const uint32_t bits = *(const uint32_t*)(place ^ (place >> 7 & 7) << 4) & ~uint32_t{0x1FFF};
+  const uint32_t bits = *(const uint32_t*)(place ^ (place >> 7 & 7) << 4);
+#ifdef COMPOSITE_RING
+  return float ::Of(bits);
+#else
+  const uint32_t cut = bits & ~uint32_t{0x1FFF};
   float value;
-  memcpy(&value, &bits, 4);
+  memcpy(&value, &cut, 4);
   return value;
+#endif
 }
 
 inline void CheckPublished(const void* at, size_t bytes) {

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 
 from tvm import tirx
 
+from composite.compiler.tvm.algebra import ring
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum
+from composite.compiler.tvm.codegen.block import Block, Buffer, const, index, minimum
 from composite.compiler.tvm.ir.anchors import Combine, Reduce
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.tensor import Body, Expr, Pointwise, Tensor
-from composite.compiler.tvm.math.numeric import choose, like
+from composite.compiler.tvm.math.by_name import by_name
+from composite.compiler.tvm.math.numeric import bits, choose, like
 from composite.compiler.tvm.plan.running_softmax import RunningSoftmax
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.group import Total
@@ -27,6 +29,17 @@ _LARGER = Combine("Larger", lambda _: float("-inf"), lambda _, x, y: tirx.max(x,
 """The larger number. A NaN is passed over: its own exponential is NaN anyway."""
 _PARTNERS = (2, 1)
 """In which bits the lanes differ that have elements of the same row."""
+
+
+@by_name
+def exp_of_difference(block: Block, less: Expr) -> Expr:
+    """Return the exponential of a number that is not above 0, as a power of 2.
+
+    The product with log2(e) is rounded, an error of at most 126 / 2^24 of a power that is a normal
+    number. The factors of the second product are rounded to 2^-11.
+    """
+    power = block.let(less * const(_LOG2_E, "float32"))
+    return block.let(tirx.call_pure_extern("float32", "composite_exp2", power))
 
 
 class RunningRows:
@@ -82,7 +95,7 @@ class RunningRows:
 
     def _leave_out(self, logits: Buffer, left: Expr, columns: Sequence[int]) -> None:
         """Let logits of columns that there are none of be -inf: in the last piece, if at all."""
-        block, low = self._block, const(float("-inf"), "float32")
+        block, low = self._block, self._nothing()
         # A small number, so that it takes one register.
         left = block.let(tirx.Cast("int32", minimum(left, columns[-1] + 1)), "left")
         with block.when(left <= const(columns[-1], "int32")):
@@ -104,12 +117,14 @@ class RunningRows:
         before = most.value()
         for cell in cells:
             most.add(block.load(logits, cell))
-        for bits in _PARTNERS:
-            most.add_partners(bits)
+        for partner in _PARTNERS:
+            most.add_partners(partner)
         largest = most.value()
-        # Where a row has nothing but -inf so far, the exponentials are to be 0.
+        # Where a row has nothing but -inf so far, the exponentials are to be 0; over a ring
+        # -inf is a number like others.
         low = like(float("-inf"), largest)
-        base = block.let(choose(tirx.EQ(largest, low), like(0.0, largest), largest))
+        none = choose(tirx.EQ(largest, low), like(0.0, largest), largest)
+        base = block.let(largest if block.named else none)
         scale = self._power(before, base)
         scaled = block.let(total.value() * scale)
         total.restart()
@@ -120,15 +135,18 @@ class RunningRows:
         return scale
 
     def _power(self, x: Expr, base: Expr) -> Expr:
-        """Return the exponential of ``x - base``, which is not above 0.
-
-        As a power of 2: the difference times log2(e) is rounded, an error of at most 126 / 2^24 of
-        a power that is a normal number. The factors of the second product are rounded to 2^-11.
-        """
+        """Return the exponential of ``x - base``, which is not above 0."""
         block = self._block
-        less = block.let(x - base)
-        power = block.let(less * const(_LOG2_E, "float32"))
-        return block.let(tirx.call_pure_extern("float32", "composite_exp2", power))
+        power = exp_of_difference(block, block.let(x - base))
+        if block.named:  # over the ring e^-inf is not 0
+            power = block.let(choose(tirx.EQ(x, self._nothing()), like(0.0, x), power))
+        return power
+
+    def _nothing(self) -> Expr:
+        """Return what stands for a logit that there is none of: -inf, or no other's over a ring."""
+        if self._block.named:
+            return bits(const(ring.NOTHING, "uint32"), "float32")
+        return const(float("-inf"), "float32")
 
     def divide(self, sums: Buffer) -> None:
         """Make of each sum what the softmax makes of an exponential and its row's total."""
@@ -138,8 +156,8 @@ class RunningRows:
         count, zero = self._context.size(found.scores.shape[-1]), const(0.0, "float32")
         some = count > 0 if isinstance(count, int) else block.let(count > index(0))
         for half, (row, total) in enumerate(zip(self._rows, self._totals, strict=True)):
-            for bits in _PARTNERS:
-                total.add_partners(bits)
+            for partner in _PARTNERS:
+                total.add_partners(partner)
             whole = total.value()
             access = self._context.access()
             access.give(found.total, _always(whole))
