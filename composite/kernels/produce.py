@@ -339,7 +339,8 @@ def _expansion(request: KernelRequest) -> Any:
 
 def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
-    return compare(oracle(request, kernel.minimums, kernel.divisors), kernel, library)
+    standard = oracle(request, kernel.minimums, kernel.divisors, telling=kernel.telling)
+    return compare(standard, kernel, library)
 
 
 def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accuracy:
@@ -353,8 +354,12 @@ def oracle(
     minimums: Sequence[int],
     divisors: Sequence[int] = (),
     arithmetic: Arithmetic = CPU,
+    telling: Sequence[Sequence[int]] = (),
 ) -> verify.Oracle:
-    """What the kernels of a request are checked with; the bounds are those of any of them."""
+    """What the kernels of a request are checked with; the bounds are those of any of them.
+
+    `telling`: further values of the symbols, where the expansion takes them.
+    """
     dims = request.in_shapes
     names = shapes.symbols(dims)
     cases = [shapes.samples(names, request.hint, minimums, divisors)]
@@ -365,6 +370,7 @@ def oracle(
         [shapes.substitute(dims, values) for values in cases],
         request.size_inputs,
         arithmetic,
+        [shapes.substitute(dims, dict(zip(names, values, strict=True))) for values in telling],
     )
     return verify.Oracle(samples)
 

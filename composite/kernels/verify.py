@@ -87,13 +87,8 @@ class Oracle:
 
         `alignment`: what all addresses are multiples of, where that is more than an element's.
         """
-
-        def results(sample: Sample) -> Iterator[tuple[int, list[Array]]]:
-            if guarded:
-                _run_guarded(library, guarded, sample, packed, forwards)
-            yield from _results(library, name, sample, packed, forwards, alignment)
-
-        return self.compare(results)
+        run = partial(results, library, name, packed, forwards, guarded, alignment)
+        return self.compare(run)
 
     @account.step("check")
     def compare(self, results: Callable[[Sample], Iterable[tuple[int, list[Array]]]]) -> Accuracy:
@@ -121,15 +116,21 @@ class Oracle:
         return Accuracy(float(f"{worst:.2g}"), unit, same_bits)
 
 
-def _results(  # noqa: PLR0913, PLR0917 - a kernel and all that it is called with
+def results(  # noqa: PLR0913, PLR0917 - a kernel and all that it is called with
     library: Path,
     name: str,
-    sample: Sample,
     packed: Sequence[Packed],
     forwards: Forwards,
+    guarded: str,
     alignment: int,
+    sample: Sample,
 ) -> Iterator[tuple[int, list[Array]]]:
-    """The outputs by one task, and by several and in place unless they are the same to the bit."""
+    """The outputs by one task, and by several and in place unless they are the same to the bit.
+
+    Mismatch when a guard finds a wrong access, or the kernel wrote outside of its outputs.
+    """
+    if guarded:
+        _run_guarded(library, guarded, sample, packed, forwards)
     inputs = [floats.aligned(x, alignment) for x in sample.inputs] if alignment else sample.inputs
     called = partial(run_kernel, library, name, inputs, sample.expected, alignment=alignment)
     serial = called(packed=packed)
