@@ -13,7 +13,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -98,7 +98,9 @@ class Outcome:
 
     Attributes:
         what: The place, as it was and as it is.
-        changes: Where a result is another one, of floats or over the ring; "" if nowhere.
+        changes: Where a result is another one, over the ring or by more than rounding; "" if
+            nowhere.
+        rounding: Where a result has other bits, if that is all.
         proof: What is not proven of it.
         stopped: Why there is no kernel, or its guards end a call of the check.
         exact: Where it is not its body over the ring, on the shapes of the check.
@@ -107,6 +109,7 @@ class Outcome:
 
     what: str
     changes: str = ""
+    rounding: str = ""
     proof: str = ""
     stopped: str = ""
     exact: str = ""
@@ -131,11 +134,8 @@ class Judge:
             for shapes in (*checked, *telling, *beyond)
             for seed in range(_SEEDS)
         ]
-        likes = [call.expected for call in self._ring[self._in_check :: _SEEDS]]
-        self._floats = self._samples + [
-            _sample(subject.drawn(shapes, seed), like)
-            for seed, (shapes, like) in enumerate(zip(beyond, likes, strict=True))
-        ]
+        self._beyond = list(Samples(subject.library, (), further=beyond))
+        self._floats = self._samples + self._beyond
         self._right = self._ran(Kind(), Places())
         if self._right.stopped:
             raise RuntimeError(f"the kernel without a mistake: {self._right.stopped}")
@@ -164,27 +164,22 @@ class Judge:
         proof = str(ran.unproven[-1]) if len(ran.unproven) > known else ""
         if ran.stopped:
             return Outcome(ran.what, changes=ran.stopped, proof=proof, stopped=ran.stopped)
-        answers = ran.floats[: len(self._samples)]
-        guards = [a.error for a in answers if a.error and not a.refused]
+        in_check, beyond = len(self._samples), self._beyond
+        guards = [a.error for a in ran.floats[:in_check] if a.error and not a.refused]
+        numeric = "" if guards else _numeric(self._samples, ran.floats)
+        others = _numeric(beyond, ran.floats[in_check:])
+        floats = _first_change(self._floats, ran.floats, self._right.floats)
+        ring = _first_change(self._ring, ran.ring, self._right.ring)
+        is_rounding = floats and not (ring or guards or numeric or others)
         return Outcome(
             ran.what,
-            changes=self._changes(ran),
+            changes="" if is_rounding else ring or floats,
+            rounding=floats if is_rounding else "",
             proof=proof,
             stopped=guards[0] if guards else "",
             exact=self._differs(ran.ring[: self._in_check]),
-            numeric="" if guards else self._numeric(ran.floats),
+            numeric=numeric,
         )
-
-    def _changes(self, ran: Ran) -> str:
-        for what, given, own, right in (
-            ("floats", self._floats, ran.floats, self._right.floats),
-            ("ring", self._ring, ran.ring, self._right.ring),
-        ):
-            for call, one, other in zip(given, own, right, strict=True):
-                if not one.is_same(other):
-                    shapes = [x.shape for x in call.inputs]
-                    return f"{what} of {shapes}: {one.error or 'another result'}"
-        return ""
 
     def _differs(self, answers: Sequence[Answer]) -> str:
         for call, answer in zip(self._ring, answers, strict=False):
@@ -195,21 +190,6 @@ class Judge:
                 pairs = zip(outputs, call.expected, strict=True)
                 if any(y.tobytes() != z.tobytes() for y, z in pairs):
                     return f"of {shapes} by {tasks} tasks"
-        return ""
-
-    def _numeric(self, answers: Sequence[Answer]) -> str:
-        by_sample = dict(zip(map(id, self._samples), answers, strict=False))
-
-        def results(sample: Sample) -> Iterator[tuple[int, list[np.ndarray]]]:
-            answer = by_sample[id(sample)]
-            if answer.refused:
-                raise host.Refused(answer.error)
-            yield from answer.yields
-
-        try:
-            verify.Oracle(self._samples).compare(results)
-        except (verify.Mismatch, host.Refused) as error:
-            return str(error)
         return ""
 
     def _ran(self, kind: Kind, places: Places) -> Ran:
@@ -231,6 +211,34 @@ class Judge:
         if ring.stopped:
             return Ran(places.what, kernel.unproven, stopped=ring.stopped)
         return Ran(places.what, kernel.unproven, answers, tuple(map(ring.answer, self._ring)))
+
+
+def _first_change(
+    calls: Sequence[Sample], answers: Sequence[Answer], right: Sequence[Answer]
+) -> str:
+    for call, one, other in zip(calls, answers, right, strict=True):
+        if not one.is_same(other):
+            return f"of {call.shapes}: {one.error or 'another result'}"
+    return ""
+
+
+def _numeric(samples: Sequence[Sample], answers: Sequence[Answer]) -> str:
+    """What the numeric check says of answers."""
+    by_sample = dict(zip(map(id, samples), answers, strict=False))
+
+    def results(sample: Sample) -> Yields:
+        answer = by_sample[id(sample)]
+        if answer.refused:
+            raise host.Refused(answer.error)
+        if answer.error:
+            raise verify.Mismatch(answer.error)
+        return answer.yields
+
+    try:
+        verify.Oracle(samples).compare(results)
+    except (verify.Mismatch, host.Refused) as error:
+        return str(error)
+    return ""
 
 
 class _Kernel:

@@ -71,14 +71,7 @@ class Counts:
 
     def __str__(self) -> str:
         """A table in Markdown."""
-        heads = (
-            "applied",
-            "changes a result",
-            *_CHECKS,
-            "only numeric",
-            "not by numeric",
-            "missed",
-        )
+        heads = ("applied", "other bits", "wrong", *_CHECKS, "by numeric alone", "missed")
         lines = [f"| mistake | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
         every = [one for outcomes in self.outcomes.values() for one in outcomes]
         rows = {kind: self.outcomes[kind] for kind in KINDS if kind in self.outcomes}
@@ -95,10 +88,10 @@ def _row(outcomes: Sequence[Outcome]) -> list[int]:
     caught = [{c for c in _CHECKS if getattr(one, c)} for one in changing]
     return [
         len(outcomes),
+        sum(bool(one.rounding) for one in outcomes),
         len(changing),
         *(sum(check in by for by in caught) for check in _CHECKS),
         sum(by == {"numeric"} for by in caught),
-        sum(not by & {"numeric", "stopped"} for by in caught),
         sum(not by for by in caught),
     ]
 
