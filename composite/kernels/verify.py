@@ -24,7 +24,7 @@ from composite.compiler import account
 from composite.compiler.tvm.ir.constants import Packed
 from composite.kernels import host
 from composite.kernels.samples import Sample, Samples
-from composite.reference import adversarial, floats, tolerance
+from composite.reference import adversarial, directed, floats, tolerance
 from composite.reference.tolerance import Reference
 
 Array = np.ndarray[Any, Any]
@@ -264,6 +264,8 @@ def distance(
             f" {verdict.allowed:.2g} is allowed; it is {kernel.flat[verdict.at]},"
             f" and {exact.flat[verdict.at]} is expected"
         )
+    if not draw.denormal and directed.is_one_sided(kernel, exact, reference.own):
+        raise Mismatch(f"{what} is always rounded to one side, not to the nearest number")
     return verdict.error
 
 

@@ -14,7 +14,7 @@ from tvm.tirx import stmt as tir_stmt
 from composite.compiler.tvm.algebra.kernel import Rebuilding
 from composite.compiler.tvm.codegen.block import NAMED
 from composite.compiler.tvm.proof.phases import BARRIER
-from tests.mutation.lowered import FUNCTION, ROUNDING, in_floats
+from tests.mutation.lowered import FUNCTION, ROUNDING, cut, in_floats, is_rounding
 from tests.mutation.rebuilding import Altering, Changes, Places, rebuilt
 
 _ORDERED = (tirx.Sub, tirx.Div, tirx.LT, tirx.GE, tirx.GT, tirx.LE)
@@ -292,6 +292,11 @@ def _store_dropped(s: Any) -> Changes:
         yield _nothing
 
 
+def _rounding_cut(e: Any) -> Changes:
+    if is_rounding(e):
+        yield lambda: cut(e)
+
+
 KINDS = {
     "tail dropped": Kind(_tail_dropped),
     "tail doubled": Kind(_tail_doubled),
@@ -312,6 +317,7 @@ KINDS = {
     "min for max": Kind(values=_extreme_changed),
     "lane dropped": Kind(_lane_dropped),
     "store dropped": Kind(_store_dropped),
-    "truncated": Kind(of_floats=ROUNDING),
+    "rounding cut": Kind(values=_rounding_cut),
+    "every rounding cut": Kind(of_floats=ROUNDING),
     "coefficient changed": Kind(of_floats=FUNCTION),
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 from tvm import ir, tirx
@@ -66,6 +65,7 @@ class _Lowering(Rebuilding):
         self._changed = changed
         self._places = places
         self._block = _Continuing(_COUNTS_FROM, self._fuses)
+        self._cuts = changed == ROUNDING and places.altered("rounding", iter([_cuts])) is not None
         self._functions = {f.__name__: f for f in _functions()}
         self._altering = Altering(places, values=_coefficients)
 
@@ -95,36 +95,39 @@ class _Lowering(Rebuilding):
 
     def _cast(self, e: Any) -> Any:
         value, source, target = e.value, numeric.element(e.value), numeric.element(e)
-        if source == "uint32" and target == "uint16" and _of_float(value):
-            rounded = partial(numeric.to_storage, self._block, value.args[0], "bfloat16")
-            return self._truncated(lambda: numeric.convert(_shifted(value), "uint16"), rounded)
-        if source == "float32" and target == "float16":
-            return self._truncated(lambda: numeric.convert(_cut(value), "float16"), lambda: e)
+        if is_rounding(e):
+            if self._cuts:
+                return cut(e)
+            is_half = target == "float16"
+            return e if is_half else numeric.to_storage(self._block, value.args[0], "bfloat16")
         if source in ("float32", "float64") and target in ("int32", "int64"):
             return numeric.cast(self._block, value, source, target)
         return e
 
-    def _truncated(self, truncated: Callable[[], Any], rounded: Callable[[], Any]) -> Any:
-        """What a rounding becomes, if it is the place to alter."""
-        changes = iter([truncated] if self._changed == ROUNDING else [])
-        made = self._places.altered("rounded", changes)
-        return rounded() if made is None else made
+
+def _cuts() -> str:
+    return "cut"
 
 
-def _of_float(e: Any) -> bool:
-    """Whether an expression has the bits of a float32."""
-    is_bits = type(e) is ir.Call and e.op.name == "tirx.reinterpret"
-    return is_bits and numeric.element(e.args[0]) == "float32"
+def is_rounding(e: Any) -> bool:
+    """Whether an expression is a float32 as it is stored in 16 bits."""
+    if type(e) is not tirx.Cast:
+        return False
+    source, target = numeric.element(e.value), numeric.element(e)
+    if target == "float16":
+        return bool(source == "float32")
+    is_bits = type(e.value) is ir.Call and e.value.op.name == "tirx.reinterpret"
+    return target == "uint16" and is_bits and numeric.element(e.value.args[0]) == "float32"
 
 
-def _shifted(word: Any) -> Any:
-    return word >> const(16, numeric.with_lanes("uint32", word))
-
-
-def _cut(value: Any) -> Any:
-    word = numeric.bits(value, "uint32")
+def cut(e: Any) -> Any:
+    """What becomes of a rounding that cuts the bits off which are too many."""
+    if numeric.element(e) == "uint16":
+        shift = const(16, numeric.with_lanes("uint32", e.value))
+        return numeric.convert(e.value >> shift, "uint16")
+    word = numeric.bits(e.value, "uint32")
     kept = const(_KEPT_BY_HALF, numeric.with_lanes("uint32", word))
-    return numeric.bits(word & kept, "float32")
+    return numeric.convert(numeric.bits(word & kept, "float32"), "float16")
 
 
 def _coefficients(e: Any) -> Changes:
