@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,7 @@ from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.constants import Constants, Packed
 from composite.compiler.tvm.plan.in_place import Forwards, forwards, readers_first
 from composite.compiler.tvm.plan.plan import Plan, make_plan
-from composite.compiler.tvm.proof import Proof, guarded, prove
+from composite.compiler.tvm.proof import Proof, guarded, prove, telling
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 
@@ -51,6 +51,8 @@ class Kernel:
             their own, ``__tvm_ffi_<name>_pack<i>(input, packed)``.
         forwards: For each output the inputs in whose memory it may lie; empty if none has one.
         choices: What was chosen for it, by the names of the knobs.
+        telling: Sizes, each a list of a value for each symbol, that together take every branch of
+            its loops that calls of few elements can take.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Kernel:
     packed: tuple[Packed, ...] = ()
     choices: Chosen = field(default_factory=dict)
     forwards: list[list[int]] = field(default_factory=list)
+    telling: list[list[int]] = field(default_factory=list)
 
     @property
     def guarded(self) -> str:
@@ -221,7 +224,16 @@ class Written:
             packed=tuple(module.packed),
             choices=self.choices,
             forwards=[list(inputs) for inputs in module.forwards],
+            telling=self.telling(),
         )
+
+    def telling(self, known: Sequence[Mapping[str, int]] = ()) -> list[list[int]]:
+        """Return sizes that take each branch of the loops which no known sizes take."""
+        (kernel, *_) = self.module.functions.values()
+        symbols = dims.symbols_of(t.shape for t in self.plan.function.parameters)
+        with account.step("prove"):
+            found = telling([kernel], self.plan.function.minimums, known)
+        return [[sizes[s] for s in symbols] for sizes in found]
 
 
 @dataclass(frozen=True)

@@ -344,7 +344,7 @@ def check(
     ahead_of_time: bool = False,
 ) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
-    samples = samples_of(request, kernel.minimums, kernel.divisors)
+    samples = samples_of(request, kernel.minimums, kernel.divisors, telling=kernel.telling)
     found = compare(verify.Oracle(samples), kernel, library)
     if not algebra.is_wanted(ahead_of_time=ahead_of_time):
         return found
@@ -383,9 +383,10 @@ def oracle(
     minimums: Sequence[int],
     divisors: Sequence[int] = (),
     arithmetic: Arithmetic = CPU,
+    telling: Sequence[Sequence[int]] = (),
 ) -> verify.Oracle:
-    """What the kernels of a request are checked with; the bounds are those of any of them."""
-    return verify.Oracle(samples_of(request, minimums, divisors, arithmetic))
+    """What the kernels of a request are checked with, see `samples_of`."""
+    return verify.Oracle(samples_of(request, minimums, divisors, arithmetic, telling))
 
 
 def with_accuracy(

@@ -6,6 +6,8 @@ Not for: which numbers these are (reference/adversarial.py), and whether a kerne
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -52,16 +54,19 @@ class Samples:
         cases: Sequence[Sequence[tuple[int, ...]]],
         sizes: Sequence[int] = (),
         arithmetic: Arithmetic = CPU,
+        further: Sequence[Sequence[tuple[int, ...]]] = (),
     ) -> None:
         """`expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes.
 
         The last of the `cases` has adversarial inputs as well. `sizes`: the inputs whose value
         takes the place of a shape in each case. `arithmetic`: that of the kernels' device.
+        `further`: cases that the expansion may refuse.
         """
         self._expansions = expansions
         self._cases = cases
         self._sizes = sizes
         self._arithmetic = arithmetic
+        self._further = [one for one in further if one not in cases]
         self._kept: list[Sample] = []
 
     def __iter__(self) -> Iterator[Sample]:
@@ -81,23 +86,31 @@ class Samples:
 
     def _computed(self) -> Iterator[Sample]:
         for number, case in enumerate(self._cases):
-            source = Source(self._expansions(case), self._arithmetic)
-            draws = adversarial.draws(
-                source.body.input_dtypes,
-                shapes.of_inputs(case, self._sizes),
-                number,
-                all_kinds=number == len(self._cases) - 1,
-                fed_back=source.has_loop,
-                tensor_float_32=self._arithmetic.tensor_float_32,
-            )
-            absolute: frozenset[int] | None = None
-            for draw in draws:
-                own = draw.with_sizes(shapes.of_sizes(case, self._sizes))
-                if absolute is None:
-                    absolute = _not_below_zero(own, source)
-                sample = _taken(list(case), own.with_absolute(absolute), source)
-                if sample is not None:
-                    yield sample
+            yield from self._of(case, number, all_kinds=number == len(self._cases) - 1)
+        for number, case in enumerate(self._further, len(self._cases)):
+            with contextlib.suppress(tf.errors.OpError):
+                yield from itertools.islice(self._of(case, number, all_kinds=False), 1)
+
+    def _of(
+        self, case: Sequence[tuple[int, ...]], number: int, *, all_kinds: bool
+    ) -> Iterator[Sample]:
+        source = Source(self._expansions(case), self._arithmetic)
+        draws = adversarial.draws(
+            source.body.input_dtypes,
+            shapes.of_inputs(case, self._sizes),
+            number,
+            all_kinds=all_kinds,
+            fed_back=source.has_loop,
+            tensor_float_32=self._arithmetic.tensor_float_32,
+        )
+        absolute: frozenset[int] | None = None
+        for draw in draws:
+            own = draw.with_sizes(shapes.of_sizes(case, self._sizes))
+            if absolute is None:
+                absolute = _not_below_zero(own, source)
+            sample = _taken(list(case), own.with_absolute(absolute), source)
+            if sample is not None:
+                yield sample
 
 
 def _not_below_zero(draw: adversarial.Draw, source: Source) -> frozenset[int]:
@@ -175,10 +188,12 @@ def samples_of(
     minimums: Sequence[int],
     divisors: Sequence[int] = (),
     arithmetic: Arithmetic = CPU,
+    telling: Sequence[Sequence[int]] = (),
 ) -> Samples:
     """What the kernels of a request are checked on: the sizes of its call, and awkward ones.
 
-    `minimums` and `divisors` are those of any of the kernels.
+    `minimums` and `divisors` are those of any of the kernels. `telling`: further values of the
+    symbols, where the expansion takes them.
     """
     dims = request.in_shapes
     names = shapes.symbols(dims)
@@ -190,4 +205,5 @@ def samples_of(
         [shapes.substitute(dims, values) for values in cases],
         request.size_inputs,
         arithmetic,
+        [shapes.substitute(dims, dict(zip(names, values, strict=True))) for values in telling],
     )

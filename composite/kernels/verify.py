@@ -24,7 +24,7 @@ from composite.compiler import account
 from composite.compiler.tvm.ir.constants import Packed
 from composite.kernels import host
 from composite.kernels.samples import Sample, Samples
-from composite.reference import adversarial, floats, tolerance
+from composite.reference import adversarial, directed, floats, tolerance
 from composite.reference.tolerance import Reference
 
 Array = np.ndarray[Any, Any]
@@ -88,13 +88,8 @@ class Oracle:
 
         `alignment`: what all addresses are multiples of, where that is more than an element's.
         """
-
-        def results(sample: Sample) -> Iterator[tuple[int, list[Array]]]:
-            if guarded:
-                _run_guarded(library, guarded, sample, packed, forwards)
-            yield from _results(library, name, sample, packed, forwards, alignment)
-
-        return self.compare(results)
+        run = partial(results, library, name, packed, forwards, guarded, alignment)
+        return self.compare(run)
 
     @account.step("check")
     def compare(self, results: Callable[[Sample], Iterable[tuple[int, list[Array]]]]) -> Accuracy:
@@ -122,15 +117,21 @@ class Oracle:
         return Accuracy(float(f"{worst:.2g}"), unit, same_bits)
 
 
-def _results(  # noqa: PLR0913, PLR0917 - a kernel and all that it is called with
+def results(  # noqa: PLR0913, PLR0917 - a kernel and all that it is called with
     library: Path,
     name: str,
-    sample: Sample,
     packed: Sequence[Packed],
     forwards: Forwards,
+    guarded: str,
     alignment: int,
+    sample: Sample,
 ) -> Iterator[tuple[int, list[Array]]]:
-    """The outputs by one task, and by several and in place unless they are the same to the bit."""
+    """The outputs by one task, and by several and in place unless they are the same to the bit.
+
+    Mismatch when a guard finds a wrong access, or the kernel wrote outside of its outputs.
+    """
+    if guarded:
+        _run_guarded(library, guarded, sample, packed, forwards)
     inputs = [floats.aligned(x, alignment) for x in sample.inputs] if alignment else sample.inputs
     called = partial(run_kernel, library, name, inputs, sample.expected, alignment=alignment)
     serial = called(packed=packed)
@@ -271,6 +272,8 @@ def distance(
             f" {verdict.allowed:.2g} is allowed; it is {kernel.flat[verdict.at]},"
             f" and {exact.flat[verdict.at]} is expected"
         )
+    if not draw.denormal and directed.is_one_sided(kernel, exact, reference.own):
+        raise Mismatch(f"{what} is always rounded to one side, not to the nearest number")
     return verdict.error
 
 

@@ -8,12 +8,12 @@ Not here: whether the numbers are right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from composite.compiler.tvm.proof.result import Proof, Unproven
 
-__all__ = ["Proof", "Unproven", "guarded", "prove"]
+__all__ = ["Proof", "Unproven", "guarded", "prove", "telling"]
 
 
 def prove(functions: Mapping[str, Any], minimums: Mapping[str, int]) -> Proof:
@@ -41,3 +41,15 @@ def guarded(functions: Mapping[str, Any], minimums: Mapping[str, int]) -> dict[s
     from composite.compiler.tvm.proof import guards
 
     return guards.guarded(functions, minimums)
+
+
+def telling(
+    functions: Sequence[Any], minimums: Mapping[str, int], known: Sequence[Mapping[str, int]]
+) -> list[Mapping[str, int]]:
+    """Return sizes, few and small ones, that take each branch which no known sizes take.
+
+    Branches that no call of few elements takes are left out. Args as those of :func:`prove`.
+    """
+    from composite.compiler.tvm.proof import branches
+
+    return branches.telling(functions, minimums, known)

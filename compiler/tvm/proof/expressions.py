@@ -37,7 +37,7 @@ class Expressions:
     def __init__(self, integers: Integers, load: Callable[[Any, Dim | None], Dim | None]) -> None:
         self.integers = integers
         self.variables: dict[str, Dim] = {}
-        self.divisors: list[Dim] = []  # what may be 0 and is divided by
+        self.divisors: list[Dim | str] = []  # what may be 0 and is divided by
         self._wild: set[str] = set()  # integers of 64 bits that are data
         self._wrapped: dict[tuple[type, Dim, Dim], Poly] = {}
         self._load = load
@@ -101,8 +101,10 @@ class Expressions:
         a, b = self.value(e.a), self.value(e.b)
         dtype = _scalar(e.ty.dtype) if a is not None and b is not None else ""
         if a is None or b is None or not _is_integer(dtype):
+            self._note_divisor(e, b)
             return None
         if self._may_wrap(a) or self._may_wrap(b):
+            self._note_divisor(e, b)
             return self._of_wrapping(type(e), a, b)
         found = _OPERATORS[type(e)](self, a, b)
         return found if found is None or dtype == "int64" or self._fits(found, dtype) else None
@@ -131,10 +133,19 @@ class Expressions:
                 self.integers.vary(self._wrapped[key], lanes[0])
         return self._wrapped[key]
 
+    def _note_divisor(self, e: Any, b: Dim | None) -> None:
+        """Note what an integer is divided by that is not understood; the result is not either."""
+        if type(e) in _DIVISIONS and _is_integer(e.ty.dtype):
+            self._divide_by(b)
+
+    def _divide_by(self, b: Dim | None) -> None:
+        if b is None or not self.integers.is_nonzero(b):
+            self.divisors.append("?" if b is None else b)
+
     def _quotient(self, a: Dim, b: Dim) -> Dim | None:
         found = self.integers.quotient(a, b)
-        if found is None and not self.integers.is_nonzero(b):
-            self.divisors.append(b)
+        if found is None:
+            self._divide_by(b)
         return found
 
     def _remainder(self, a: Dim, b: Dim) -> Dim | None:
@@ -235,6 +246,7 @@ def children(e: Any) -> list[Any]:
     return [getattr(e, name) for name in _CHILDREN if hasattr(e, name)]
 
 
+_DIVISIONS = {tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod}
 _COMPARISONS = {tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE}
 _OPERATORS: dict[type, Callable[[Expressions, Dim, Dim], Dim | None]] = {
     tirx.Add: lambda _, a, b: a + b,

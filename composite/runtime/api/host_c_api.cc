@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -116,6 +118,17 @@ absl::StatusOr<std::vector<tvm_abi::Tensor>> DescribeAll(const composite_kernel_
   return tensors;
 }
 
+// Temporary buffers that are no numbers: a kernel that reads what it did not write shows that.
+class NoNumbers final : public tvm_abi::Workspace {
+ public:
+  void* Allocate(size_t bytes) override {
+    void* block = tvm_abi::AllocateAligned(bytes);
+    if (block != nullptr) std::memset(block, 0xFF, bytes);
+    return block;
+  }
+  void Free(void* block) override { std::free(block); }
+};
+
 absl::Status CallOutsideGraph(const composite_kernel_call* call) {
   absl::Status status = CheckCall(call);
   if (!status.ok()) return status;
@@ -130,8 +143,10 @@ absl::Status CallOutsideGraph(const composite_kernel_call* call) {
   const tensorflow::port::ScopedFlushDenormal flush;
   const tensorflow::port::ScopedSetRound round(FE_TONEAREST);
   FixedTeam team(call->tasks);
+  NoNumbers workspace;
   tvm_abi::Host host;
   host.team = &team;
+  host.workspace = &workspace;
   tvm_abi::Error error;
   const int count = static_cast<int>(tensors->size());
   if (tvm_abi::Call(*function, host, tensors->data(), count, &error)) return absl::OkStatus();

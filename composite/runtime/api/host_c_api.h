@@ -34,7 +34,8 @@ typedef struct {
  * can be loaded; INVALID_ARGUMENT: the call is not one, or
  * the kernel refuses it; otherwise what the kernel raised, INTERNAL when the tasks of a loop do not
  * meet at the same barriers. The library is opened without a look at its owner and its bytes,
- * unlike those that composite_install is given. No counter of composite_stats moves. The memory
+ * unlike those that composite_install is given. No counter of composite_stats moves. Temporary
+ * buffers of the kernel have no numbers in them (NaN, -1) until it has written some. The memory
  * that an argument points to cannot be checked: a kernel that is wrong may write where it must not.
  */
 COMPOSITE_EXPORT int composite_call_kernel(const composite_kernel_call* call,

@@ -38,6 +38,12 @@ static int skips(int task, Env* env, void* data) {
   return task == 1 ? 0 : __TVMBackendParallelBarrier(task, env);
 }
 KERNEL(skips) { return __TVMBackendParallelLaunch(skips, 0, 0); }
+KERNEL(workspace) {
+  float* work = __TVMBackendAllocWorkspace(1, 0, 400, 2, 32);
+  float* y = FLOATS(0);
+  for (int i = 0; i < 100; ++i) y[i] = work[i];
+  return 0;
+}
 KERNEL(no_memory) {
   return __TVMBackendAllocWorkspace(1, 0, (uint64_t)1 << 60, 2, 32) == 0 ? -1 : 0;
 }
@@ -110,6 +116,13 @@ def test_dtypes_are_those_of_dlpack(library: Path) -> None:
         y = np.zeros(3, np.float32)
         invoke(library, "dtype", array(np.zeros(2, dtype.as_numpy_dtype)), array(y))
         assert y.tolist() == [code, bits, 1]
+
+
+def test_workspace_has_no_numbers(library: Path) -> None:
+    """A kernel that reads what it did not write must not find a zero there by luck."""
+    y = np.zeros(100, np.float32)
+    invoke(library, "workspace", array(y))
+    assert np.isnan(y).all()
 
 
 def refused(error: type[tf.errors.OpError], match: str) -> Any:

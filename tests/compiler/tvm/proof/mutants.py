@@ -7,12 +7,15 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx import stmt as tir_stmt
 
-BARRIER = "pragma_parallel_barrier_when_finish"
+from composite.compiler.tvm.algebra.kernel import Rebuilding
+from composite.compiler.tvm.proof.phases import BARRIER
 
 
 def places(function: Any) -> list[str]:
     """Return what can be altered, in the order of the text."""
-    return Mutation(None).looked_at(function)
+    mutation = Mutation(None)
+    mutation.statement(function.body)
+    return mutation.places
 
 
 def mutant(function: Any, number: int) -> Any:
@@ -20,40 +23,37 @@ def mutant(function: Any, number: int) -> Any:
     return function.with_body(Mutation(number).statement(function.body))
 
 
-class Mutation:
-    """Rebuilds statements, altered at the place of a number in the order of the text."""
+class Mutation(Rebuilding):
+    """Rebuilds statements, altered at the place of a number in the order of the text.
+
+    Attributes:
+        places: What there was to alter.
+    """
 
     def __init__(self, number: int | None) -> None:
         self._number = number
-        self._places: list[str] = []
-
-    def looked_at(self, function: Any) -> list[str]:
-        """Go through a function; return what there was to alter."""
-        self.statement(function.body)
-        return self._places
+        self.places: list[str] = []
 
     def _here(self, what: str) -> bool:
-        self._places.append(what)
-        return len(self._places) - 1 == self._number
+        self.places.append(what)
+        return len(self.places) - 1 == self._number
+
+    def value(self, e: Any) -> Any:
+        return e
 
     def statement(self, s: Any) -> Any:
         kind = type(s)
-        if kind is tirx.SeqStmt:
-            return tirx.SeqStmt([self.statement(one) for one in s.seq])
-        if kind is tirx.For:
-            return self._loop(s)
+        if kind is tirx.For and self._here(f"{s.loop_var.name} once more"):
+            return tirx.For(s.loop_var, s.min, s.extent + 1, s.kind, s.body)
         if kind is tirx.IfThenElse:
             if self._here(f"no guard {s.condition}"):
                 return s.then_case
-            other = None if s.else_case is None else self.statement(s.else_case)
-            condition = self._compare(s.condition)
-            return tirx.IfThenElse(condition, self.statement(s.then_case), other)
+            made = super().statement(s)
+            return tirx.IfThenElse(self._compare(s.condition), made.then_case, made.else_case)
         if kind is tirx.AssertStmt and self._here(f"no check {s.condition}"):
             return tirx.Evaluate(tirx.const(0, "int32"))
-        if kind is tirx.AttrStmt:
-            if s.attr_key == BARRIER and self._here("no barrier"):
-                return s.body
-            return tirx.AttrStmt(s.node, s.attr_key, s.value, self.statement(s.body))
+        if kind is tirx.AttrStmt and s.attr_key == BARRIER and self._here("no barrier"):
+            return s.body
         if kind is tir_stmt.BufferStore:
             index = self._index(s.indices[0], s.buffer.name)
             is_index = str(s.value.ty.dtype) == "int64"
@@ -61,13 +61,7 @@ class Mutation:
             return tir_stmt.BufferStore(s.buffer, value, [index])
         if kind is tirx.Bind:
             return tirx.Bind(s.var, self._bounds(s.value))
-        return s
-
-    def _loop(self, s: Any) -> Any:
-        extent = s.extent
-        if self._here(f"{s.loop_var.name} once more"):
-            extent = extent + 1
-        return tirx.For(s.loop_var, s.min, extent, s.kind, self.statement(s.body))
+        return super().statement(s)
 
     def _index(self, e: Any, name: str) -> Any:
         if self._here(f"{name}[{e} + 1]"):

@@ -231,6 +231,36 @@ def test_choices_are_one_integer_if_they_hang_on_the_same() -> None:
     assert less[0] == less[1]
 
 
+@pytest.mark.parametrize("divided", ["a size", "a float", "data"])
+@pytest.mark.parametrize(
+    ("by", "proven"), [("a size", False), ("data", False), ("a float", False), ("3", True)]
+)
+def test_a_divisor_that_may_be_0_is_told(divided: str, by: str, proven: bool) -> None:
+    """Whether or not what is divided by it is understood, or may wrap around."""
+    size = tirx.Var("s0", "int64")
+    numbers = tirx.decl_buffer((constant(8),), "float32", "in0")
+    data = tirx.decl_buffer((constant(8),), "int64", "in1")
+    result = tirx.decl_buffer((constant(8),), "int64", "out0")
+    sized = tirx.decl_buffer((size,), "float32", "in2")
+    values = {
+        "a size": size,
+        "a float": tirx.Cast("int64", tirx.BufferLoad(numbers, [constant(1)])),
+        "data": tirx.BufferLoad(data, [constant(2)]),
+        "3": constant(3),
+    }
+    for kind in (tirx.Div, tirx.Mod):
+        store = tir_stmt.BufferStore(result, kind(values[divided], values[by]), [constant(0)])
+        function = tirx.PrimFunc([numbers, data, result, sized], store)
+        proof = prove({"kernel": function}, {})
+        assert proof.is_complete == proven
+        if not proven:
+            assert proof.unproven[0].reason == "is divided by and may be 0"
+
+
+def constant(value: int) -> Any:
+    return tirx.const(value, "int64")
+
+
 def test_a_proof_says_what_it_found_and_crosses_processes(
     written: dict[str, backend.Written],
 ) -> None:

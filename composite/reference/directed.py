@@ -1,0 +1,50 @@
+"""Whether 16-bit results were all rounded to one side, as they are where bits are cut off.
+
+Of numbers that lie between two of a dtype, a rounding to nearest takes about half of them to the
+one that is further from zero. A result that never does is within the bounds of rounding, and wrong.
+
+Not for: how far a result may be from the reference (tolerance.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_BYTES = 2
+_BETWEEN = 1 / 8  # of the distance of two numbers: nearer to one, a small error decides
+_FEWEST = 128
+_ALL = 0.02
+_ABOUT_HALF = 0.3
+"""The least share of numbers rounded away from zero, and towards it, in TensorFlow's result."""
+
+
+def is_one_sided(found: Array, exact: Array, own: Array) -> bool:
+    """Whether `found` is always rounded to one side of `exact`, and TensorFlow's `own` is not.
+
+    Positive and negative numbers are looked at apart.
+    """
+    if found.dtype.itemsize > _BYTES:
+        return False
+    kind = ml_dtypes.finfo(found.dtype)
+    exact, result, other = (np.abs(a.astype(np.float64)).reshape(-1) for a in (exact, found, own))
+    known = np.isfinite(exact) & np.isfinite(result) & np.isfinite(other)
+    known &= exact >= float(kind.tiny)
+    signs = np.sign(found.astype(np.float64)).reshape(-1)[known]
+    exact, result, other = exact[known], result[known], other[known]
+    step = np.exp2(np.floor(np.log2(exact))) * float(kind.eps)
+    part = np.mod(exact / step, 1.0)
+    between = (part > _BETWEEN) & (part < 1 - _BETWEEN) & (np.abs(result - exact) < step)
+    for sign in (1, -1):
+        chosen = between & (signs == sign)
+        if np.count_nonzero(chosen) < _FEWEST:
+            continue
+        shares = [float(np.mean(y[chosen] > exact[chosen])) for y in (result, other)]
+        one, usual = (min(share, 1 - share) for share in shares)
+        if one < _ALL and usual > _ABOUT_HALF:
+            return True
+    return False
