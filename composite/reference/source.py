@@ -7,6 +7,7 @@ Not for: on which inputs it is run (adversarial.py), and whether a result is nea
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,9 +17,9 @@ import tensorflow as tf
 from composite.compiler import account, op_traits
 from composite.compiler.tvm import table
 from composite.ops import functions
-from composite.reference import floats
-from composite.reference.evaluate import Evaluator, Roundings
-from composite.reference.tolerance import Reference
+from composite.reference import floats, overflow, ulps
+from composite.reference.evaluate import Evaluator, Roundings, Step
+from composite.reference.tolerance import OF_MOVED, Reference
 
 Array = np.ndarray[Any, Any]
 
@@ -73,6 +74,9 @@ class Source:
         self._evaluator, self._other = Evaluator(body), Evaluator(other)
         self._is_narrow = any(dtype in _NARROW for dtype in floating)
         self._runs = bool(floating)
+        has_ends = any(node.op in floats.FROM_ENDS for f in self._library for node in f.node_def)
+        is_single = not self._is_double and not self._is_narrow
+        self._ends = _ENDS_OF_SINGLE if has_ends and is_single else Roundings()
 
     @property
     def has_loop(self) -> bool:
@@ -86,14 +90,18 @@ class Source:
         return any(not one.elementwise and not one.moves_data for one in traits)
 
     def rounded(self, inputs: Sequence[Array], seed: int, share: float = 1.0) -> list[Array]:
-        """The outputs with a share of the results of an op a rounding error up or down.
+        """The outputs with a share of the results of ops as far off, up or down, as they may be.
 
-        So are the inputs where they are summed: where a sum cancels, its own size says nothing of
-        its roundings.
+        The inputs are moved by a rounding error where they are summed: where a sum cancels, its own
+        size says nothing of its roundings.
         """
         move = floats.Rounder(seed, share)
         given = [move(x) for x in inputs] if self.sums else inputs
-        return self._run(given, self._roundings._replace(results=_of_tensors(move)))
+
+        def moved(op: str, result: Any) -> Any:
+            return tf.constant(move(result.numpy(), ulps.of(op)))
+
+        return self._run(given, self._roundings._replace(results=moved))
 
     @property
     def standard(self) -> str:
@@ -106,20 +114,24 @@ class Source:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Reference]]:
         """The outputs, and what they are held against."""
-        own = self.own(inputs)
+        count = _Count()
+        own = self._run(inputs, self._roundings, count)
         other = self._run_other(inputs)
+        if other is not None and not self._is_double:
+            return own, self._references(inputs, other, own, count.roundings)
+        # The reference has the roundings of the ops as well.
+        roundings = 2 * count.roundings
         if other is None:
-            return own, self._references(inputs, own, own)
-        if self._is_double:
-            coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
-            return own, self._references(inputs, own, other, coarser)
-        return own, self._references(inputs, other, own)
+            return own, self._references(inputs, own, own, roundings)
+        coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
+        return own, self._references(inputs, own, other, roundings, coarser)
 
     def _references(
         self,
         inputs: Sequence[Array],
         exact: Sequence[Array],
         own: Sequence[Array],
+        roundings: float,
         coarser: float = 1.0,
     ) -> list[Reference]:
         runs: list[list[Array]] = []
@@ -136,14 +148,41 @@ class Source:
                     runs.append(self.rounded(inputs, seed, share))
                 yield runs[seed][output]
 
+        masks = functools.cache(functools.partial(self._undetermined, inputs))
+
+        def undetermined(output: int) -> Array:
+            return masks()[output]
+
         return [
-            Reference(x, y, coarser, self.sums, functools.partial(nearby, i))
+            Reference(
+                x,
+                y,
+                coarser,
+                self.sums,
+                functools.partial(nearby, i),
+                functools.partial(undetermined, i),
+                roundings,
+                OF_MOVED,
+            )
             for i, (x, y) in enumerate(zip(exact, own, strict=True))
         ]
 
     @account.step("reference")
-    def _run(self, inputs: Sequence[Array], roundings: Roundings) -> list[Array]:
-        return [y.numpy() for y in self._evaluator.run(inputs, roundings)]
+    def _undetermined(self, inputs: Sequence[Array]) -> list[Array]:
+        """By output, where the order of a sum that overflows has a say (`overflow`)."""
+        is_wider = self._runs and not self._is_double
+        evaluator = self._other if is_wider else self._evaluator
+        given = self._converted(inputs) if is_wider else inputs
+        return overflow.undetermined(evaluator, given, self.body.output_dtypes)
+
+    @account.step("reference")
+    def _run(
+        self,
+        inputs: Sequence[Array],
+        roundings: Roundings,
+        seen: Callable[[Step], None] | None = None,
+    ) -> list[Array]:
+        return [y.numpy() for y in self._evaluator.run(inputs, roundings, seen=seen)]
 
     @functools.cached_property
     def _single(self) -> Evaluator:
@@ -159,13 +198,43 @@ class Source:
     def _run_other(self, inputs: Sequence[Array]) -> list[Array] | None:
         if not self._runs:
             return None
-        convert = _in_single if self._is_double else self._in_double
-        converted = [convert(x) if floats.is_floating(x) else x for x in inputs]
         try:
-            return [y.numpy() for y in self._other.run(converted)]
+            results = self._other.run(self._converted(inputs), self._ends)
+            return [y.numpy() for y in results]
         except (tf.errors.OpError, TypeError, ValueError):  # an op has no kernel for the dtype
             self._runs = False
             return None
+
+    def _converted(self, inputs: Sequence[Array]) -> list[Array]:
+        convert = _in_single if self._is_double else self._in_double
+        return [convert(x) if floats.is_floating(x) else x for x in inputs]
+
+
+class _Count:
+    """How many rounding errors the ops of a run have together, in units of eps * |y|."""
+
+    def __init__(self) -> None:
+        self.roundings = 0.0
+
+    def __call__(self, step: Step) -> None:
+        """Adds those of an op: of a sum of blocks, as many as halving them would take."""
+        op = step.node.op
+        computes = op != "Const" and not op_traits.of(op).moves_data and not step.is_call
+        if not computes or not any(y.dtype.is_floating for y in step.results):
+            return
+        self.roundings += ulps.of(op).result
+        if op in ulps.OF_TERMS:
+            terms = max(x.shape.num_elements() for x in step.inputs)
+            self.roundings += math.log2(max(1, terms))
+
+
+def _with_ends_of_single(op: str, result: Any) -> Any:
+    if op not in floats.FROM_ENDS:
+        return result
+    return tf.constant(floats.with_ends(op, result.numpy(), float(np.finfo(np.float32).max)))
+
+
+_ENDS_OF_SINGLE = Roundings(results=_with_ends_of_single)
 
 
 def _of_tensors(function: Callable[[Array], Array]) -> Callable[[Any], Any]:
@@ -177,4 +246,5 @@ def _in_double(array: Array) -> Array:
 
 
 def _in_single(array: Array) -> Array:
-    return array.astype(np.float32)
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)

@@ -1,0 +1,121 @@
+"""Which results have no known value, since the order of a sum decides whether it overflows.
+
+Where the magnitudes of a sum's finite terms add up to more than the largest number, one order of
+them may give a number and another one an infinity, or, with infinities of both signs, a NaN. No
+other sum depends on the order so: infinities and NaNs among its terms give the same in each. Nor
+does a sum that is beyond the largest number, if the terms of the other sign are not: it is infinite
+in any order.
+
+The body is run with each of these values in the place of such sums. Where its results differ, none
+of them is known; all others are the same whatever the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from composite.reference import floats
+from composite.reference.evaluate import Evaluator, Roundings, Run
+
+Array = np.ndarray[Any, Any]
+
+_VALUES = (None, np.inf, -np.inf, np.nan)  # None: the sum without an overflow
+_PRODUCTS = ("Prod", "Cumprod", "UnsortedSegmentProd")
+
+
+def undetermined(
+    evaluator: Evaluator, inputs: Sequence[Array], dtypes: Sequence[Any]
+) -> list[Array]:
+    """By output, where a result has no known value.
+
+    `evaluator` runs the body in a precision that may be wider than that of the outputs, `dtypes`.
+    """
+    runs: list[list[Array]] = []
+    for value in _VALUES:
+        sums = _Sums(value, _largest(dtypes))
+        results = evaluator.run(inputs, Roundings(results=sums.in_range, sums=sums.of_magnitudes))
+        runs.append([y.numpy() for y in results])
+        if not sums.overflow:
+            break
+    return [
+        _differ([_as(y, dtype) for y in outputs])
+        for outputs, dtype in zip(zip(*runs, strict=True), dtypes, strict=True)
+    ]
+
+
+class _Sums:
+    """One run: what stands for a sum that overflows in some order of its terms."""
+
+    def __init__(self, value: float | None, largest: float) -> None:
+        self._value = value
+        self._largest = largest
+        self.overflow = False
+
+    def of_magnitudes(
+        self, op: str, run: Run, inputs: Sequence[Any], results: list[Any]
+    ) -> list[Any]:
+        """The results of an op, with the value where their terms add up to too much."""
+        sizes = run([_magnitude(op, x) for x in inputs])
+        return [self._at(y, size) for y, size in zip(results, sizes, strict=True)]
+
+    def _at(self, result: Any, size: Any) -> Any:
+        if not result.dtype.is_floating:
+            return result
+        beyond = ~(size.numpy() <= self._largest)
+        if not beyond.any():
+            return result
+        y = result.numpy()
+        with np.errstate(invalid="ignore"):
+            of_other_sign = (size.numpy() - np.abs(y)) / 2
+            infinite = (np.abs(y) > self._largest) & (of_other_sign <= self._largest)
+        infinite &= np.isfinite(y) & beyond
+        unknown = beyond & ~infinite
+        self.overflow |= bool(unknown.any())
+        value = y if self._value is None else self._value
+        y = np.where(infinite, np.copysign(np.inf, y), np.where(unknown, value, y))
+        return tf.constant(y, result.dtype)
+
+    def in_range(self, op: str, result: Any) -> Any:
+        """A result as the largest numbers have it: an infinity, or the largest in the first run."""
+        y = floats.with_ends(op, result.numpy(), self._largest)
+        end = self._largest if self._value is None else np.inf
+        beyond = np.isfinite(y) & (np.abs(y) > self._largest)
+        return tf.constant(np.where(beyond, np.copysign(end, y), y), y.dtype)
+
+
+def _magnitude(op: str, tensor: Any) -> Any:
+    """What a finite term adds to the magnitude of a sum, or may multiply one of a product by."""
+    if not tensor.dtype.is_floating:
+        return tensor
+    size = tf.where(tf.math.is_finite(tensor), tf.abs(tensor), tf.zeros_like(tensor))
+    return tf.maximum(size, tf.ones_like(size)) if op in _PRODUCTS else size
+
+
+def _largest(dtypes: Sequence[tf.DType]) -> float:
+    """The largest number on the way: kernels compute with 16-bit floats in float32."""
+    return float(np.finfo(np.float64 if tf.float64 in dtypes else np.float32).max)
+
+
+def _as(result: Array, dtype: tf.DType) -> Array:
+    """A result in its own dtype, with zeros for what is flushed."""
+    if not dtype.is_floating:
+        return result
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = result.astype(dtype.as_numpy_dtype)
+    return floats.in_double(y)
+
+
+def _differ(runs: Sequence[Array]) -> Array:
+    """Where results of several runs are not the same."""
+    first, *others = runs
+    found = np.zeros(first.shape, np.bool_)
+    for other in others:
+        same = first == other
+        if floats.is_floating(first):
+            same |= np.isnan(first) & np.isnan(other)
+        found |= ~same
+    return found
