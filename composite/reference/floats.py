@@ -103,6 +103,22 @@ def _wide(array: Array) -> Any:
     return np.float32 if array.dtype == np.float32 else np.float64
 
 
+class Flusher:
+    """Makes zeros, at random, of numbers in float64 that float32 has no normal ones for."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self.has_flushed = False
+
+    def __call__(self, array: Array) -> Array:
+        """A copy with each such number a zero or as it is."""
+        small = (array != 0) & (np.abs(array) < np.finfo(np.float32).tiny)
+        if not small.any():
+            return array
+        self.has_flushed = True
+        return np.where(small & (self._random.random(array.shape) < 0.5), 0.0, array)
+
+
 def smallest_normal(dtype: Any) -> float:
     """The least positive number that is no denormal."""
     return float(ml_dtypes.finfo(dtype).tiny)

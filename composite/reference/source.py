@@ -7,6 +7,7 @@ Not for: on which inputs it is run (adversarial.py), and whether a result is nea
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ _RUNS = 16
 # More of them, in which few numbers move. All that move by one of eight bits add up to more than
 # the few signs that a sum of them may have: what those decide is seen nearer to it.
 _GENTLE_RUNS, _GENTLE_SHARE = 8, 1 / 64
+# Where numbers end, each of them may be zero or not, and what is lost is multiplied later.
+_FLUSHED_RUNS = 4
 
 
 class Arithmetic(NamedTuple):
@@ -106,7 +109,7 @@ class Source:
     @property
     def standard(self) -> str:
         """What the error is measured against."""
-        return "float64" if self._runs and not self._is_double else "the expansion"
+        return "float64" if self._is_wider else "the expansion"
 
     def own(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs alone."""
@@ -134,19 +137,10 @@ class Source:
         roundings: float,
         coarser: float = 1.0,
     ) -> list[Reference]:
-        runs: list[list[Array]] = []
+        runs = _Kept(self._nearby(inputs))
 
         def nearby(output: int) -> Iterator[Array]:
-            if self._is_narrow:  # a kernel has the roundings of float32
-                yield self._run_in_single(inputs)[output]
-            if self._roundings.factors is not None:
-                cut = Roundings(factors=_of_tensors(floats.cut_to_tensor_float_32))
-                yield self._run(inputs, cut)[output]
-            for seed in range(_RUNS + _GENTLE_RUNS):
-                if seed == len(runs):
-                    share = 1.0 if seed < _RUNS else _GENTLE_SHARE
-                    runs.append(self.rounded(inputs, seed, share))
-                yield runs[seed][output]
+            return (run[output] for run in runs)
 
         masks = functools.cache(functools.partial(self._undetermined, inputs))
 
@@ -167,12 +161,36 @@ class Source:
             for i, (x, y) in enumerate(zip(exact, own, strict=True))
         ]
 
+    def _nearby(self, inputs: Sequence[Array]) -> Iterator[list[Array]]:
+        """The outputs with other roundings."""
+        if self._is_narrow:  # a kernel has the roundings of float32
+            yield self._run_in_single(inputs)
+        if self._roundings.factors is not None:
+            cut = Roundings(factors=_of_tensors(floats.cut_to_tensor_float_32))
+            yield self._run(inputs, cut)
+        for seed in range(_RUNS + _GENTLE_RUNS):
+            yield self.rounded(inputs, seed, 1.0 if seed < _RUNS else _GENTLE_SHARE)
+        for seed in range(_FLUSHED_RUNS if self._is_wider else 0):
+            flush = floats.Flusher(seed)
+            yield self._run_flushed(inputs, flush)
+            if not flush.has_flushed:
+                break
+
+    @account.step("reference")
+    def _run_flushed(self, inputs: Sequence[Array], flush: floats.Flusher) -> list[Array]:
+        roundings = Roundings(results=lambda _, y: tf.constant(flush(y.numpy())))
+        return [y.numpy() for y in self._other.run(self._converted(inputs), roundings)]
+
+    @property
+    def _is_wider(self) -> bool:
+        """Whether the reference is the same in float64."""
+        return self._runs and not self._is_double
+
     @account.step("reference")
     def _undetermined(self, inputs: Sequence[Array]) -> list[Array]:
         """By output, where the order of a sum that overflows has a say (`overflow`)."""
-        is_wider = self._runs and not self._is_double
-        evaluator = self._other if is_wider else self._evaluator
-        given = self._converted(inputs) if is_wider else inputs
+        evaluator = self._other if self._is_wider else self._evaluator
+        given = self._converted(inputs) if self._is_wider else inputs
         return overflow.undetermined(evaluator, given, self.body.output_dtypes)
 
     @account.step("reference")
@@ -208,6 +226,24 @@ class Source:
     def _converted(self, inputs: Sequence[Array]) -> list[Array]:
         convert = _in_single if self._is_double else self._in_double
         return [convert(x) if floats.is_floating(x) else x for x in inputs]
+
+
+class _Kept:
+    """What an iterator gives, as often as it is asked."""
+
+    def __init__(self, given: Iterator[list[Array]]) -> None:
+        self._given = given
+        self._kept: list[list[Array]] = []
+
+    def __iter__(self) -> Iterator[list[Array]]:
+        """Takes more from the iterator only when there is no other left."""
+        for number in itertools.count():
+            if number == len(self._kept):
+                more = next(self._given, None)
+                if more is None:
+                    return
+                self._kept.append(more)
+            yield self._kept[number]
 
 
 class _Count:

@@ -14,6 +14,8 @@ import tensorflow as tf
 
 from composite.kernels import verify
 from composite.kernels.samples import Samples
+from composite.reference.source import Source
+from composite.reference.tolerance import judge
 from tests.compiler.tvm.conftest import library_of
 
 Array = np.ndarray[Any, Any]
@@ -151,3 +153,19 @@ def test_what_is_left_of_a_function_that_nears_one() -> None:
     assert accepted(saturation, kernel(4.5), (64, 16))
     assert accepted(saturation, kernel(-4.5), (64, 16))
     assert not accepted(saturation, kernel(40), (64, 16))
+
+
+def balance(x: Any, y: Any) -> Any:
+    return (total(x * y) - total(tf.reverse(x * y, [-1]))) * 1e4
+
+
+def test_what_is_lost_where_numbers_end_may_be_multiplied() -> None:
+    """In one order products are zeros, in another they are kept: neither is what cancels."""
+    x, y = (np.full((4, 32), value, np.float32) for value in (1e-19, 4e-20))
+    library = library_of(balance, [tf.TensorSpec(x.shape)] * 2)
+    (own,), (reference,) = Source(library).run([x, y])
+    assert (own == 0).all()
+    assert (reference.exact == 0).all()
+    kept = 16 * 4e-39 * 1e4
+    assert judge(np.full(4, kept, np.float32), reference).at is None
+    assert judge(np.full(4, 1e4 * kept, np.float32), reference).at is not None

@@ -16,7 +16,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def undetermined(
-    function: Callable[..., Any], *rows: Sequence[Any], dtype: Any = np.float32
+    function: Callable[..., Any], *rows: Any, dtype: Any = np.float32
 ) -> list[bool]:
     inputs = [np.array(row, dtype) for row in rows]
     library = library_of(function, [tf.TensorSpec(x.shape, x.dtype) for x in inputs])
@@ -71,6 +71,37 @@ def test_products_of_many_terms() -> None:
         True,
         False,
     ]
+
+
+def test_padding_times_infinity() -> None:
+    """TensorFlow multiplies it in the gradients of some convolutions, others leave it out."""
+
+    def gradient(x: Any, dy: Any) -> Any:
+        return tf.raw_ops.Conv3DBackpropFilterV2(
+            input=x,
+            filter_sizes=[3, 1, 1, 1, 1],
+            out_backprop=dy,
+            strides=[1] * 5,
+            padding="SAME",
+        )
+
+    x = np.ones([1, 3, 1, 1, 1], np.float32)
+    x[0, 0] = np.inf
+    found = undetermined(gradient, x, np.ones_like(x))
+    own = gradient(x, np.ones_like(x)).numpy().ravel()
+    assert found == [bool(np.isnan(y)) for y in own]
+    assert own[0] == np.inf  # a term of it, in any order
+    assert not found[0]
+
+
+def test_a_pool_of_volumes_skips_nans_or_what_is_before_them() -> None:
+    def largest(x: Any) -> Any:
+        return tf.nn.max_pool3d(x, 2, 2, "VALID")
+
+    x = np.arange(16, dtype=np.float32).reshape([1, 4, 2, 2, 1])
+    assert undetermined(largest, x) == [False, False]
+    x[0, 0, 1, 1] = np.nan
+    assert undetermined(largest, x) == [True, False]
 
 
 def test_doubles_have_room() -> None:
