@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,7 @@ from tests.compiler.tvm.conftest import library_of
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def undetermined(
-    function: Callable[..., Any], *rows: Any, dtype: Any = np.float32
-) -> list[bool]:
+def undetermined(function: Callable[..., Any], *rows: Any, dtype: Any = np.float32) -> list[bool]:
     inputs = [np.array(row, dtype) for row in rows]
     library = library_of(function, [tf.TensorSpec(x.shape, x.dtype) for x in inputs])
     _, (reference,) = Source(library).run(inputs)
