@@ -64,11 +64,11 @@ class _Sums:
         if op in _POOLS:
             return self._without_nans(run, inputs, results)
         finite = [_finite(x) for x in inputs]
-        sizes = run([_magnitude(op, x) for x in finite])
+        sizes = run(_added(op, [_magnitude(op, x) for x in finite]))
         found = [self._sum(y, size) for y, size in zip(results, sizes, strict=True)]
         if all(map(_is_finite, inputs)):
             return found
-        sums, terms = run(finite), _infinite_terms(run, inputs)
+        sums, terms = run(finite), _infinite_terms(op, run, inputs)
         return [self._padded(*one) for one in zip(found, sums, terms, strict=True)]
 
     def _sum(self, result: Any, size: Any) -> Any:
@@ -93,10 +93,10 @@ class _Sums:
         """A sum that may be infinite or NaN though none of its terms is."""
         if not result.dtype.is_floating:
             return result
-        y = result.numpy()
-        unknown = ~np.isfinite(y) & (terms == 0) & np.isfinite(finite.numpy())
+        y, number = result.numpy(), finite.numpy()
+        unknown = ~np.isfinite(y) & (terms == 0) & (np.abs(number) <= self._largest)
         self.has_unknown |= bool(unknown.any())
-        value = finite.numpy() if self._value is None else y
+        value = number if self._value is None else y
         return tf.constant(np.where(unknown, value, y), result.dtype)
 
     def _without_nans(self, run: Run, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
@@ -135,14 +135,23 @@ def _magnitude(op: str, tensor: Any) -> Any:
     return tf.maximum(tf.abs(tensor), 1) if op in _PRODUCTS else tf.abs(tensor)
 
 
-def _infinite_terms(run: Run, inputs: Sequence[Any]) -> list[Array]:
+def _added(op: str, operands: list[Any]) -> list[Any]:
+    """Operands whose terms an op adds up, those negated that it subtracts."""
+    if op != "TensorScatterSub":
+        return operands
+    tensor, indices, updates = operands
+    return [tensor, indices, -updates]
+
+
+def _infinite_terms(op: str, run: Run, inputs: Sequence[Any]) -> list[Array]:
     """By result, how many of the terms of each element are infinite or NaN."""
     ones = [tf.ones_like(x) if x.dtype.is_floating else x for x in inputs]
     counts = []
     for i, x in enumerate(inputs):
         if not _is_finite(x):
             own = tf.cast(~tf.math.is_finite(x), x.dtype)
-            counts.append([y.numpy() for y in run([*ones[:i], own, *ones[i + 1 :]])])
+            counted = run(_added(op, [*ones[:i], own, *ones[i + 1 :]]))
+            counts.append([y.numpy() for y in counted])
     return [np.asarray(sum(results)) for results in zip(*counts, strict=True)]
 
 

@@ -61,6 +61,19 @@ def test_what_comes_of_any_value_is_known() -> None:
     assert undetermined(lambda x: tf.where(x > 0.0, total(x), 2.0), [3e38, -3e38]) == [True, False]
 
 
+def test_what_is_subtracted_is_a_term_too() -> None:
+    def subtracted(x: Any, y: Any) -> Any:
+        return tf.tensor_scatter_nd_sub(x, [[0], [0], [1]], y)
+
+    assert undetermined(subtracted, [3e38, 1.0], [3e38, -3e38, 1.0]) == [True, False]
+    assert undetermined(subtracted, [3e38, 1.0], [1e37, np.inf, 1.0]) == [False, False]
+
+
+def test_an_infinity_among_sums_that_overflow() -> None:
+    row = [[3e38, 3e38, 0.0], [1.0, np.inf, 2.0], [1.0, 2.0, 3.0]]
+    assert undetermined(total, row) == [False, False, False]
+
+
 def test_products_of_many_terms() -> None:
     def product(x: Any) -> Any:
         return tf.reduce_prod(x, -1)
