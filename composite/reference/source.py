@@ -19,7 +19,7 @@ from composite.compiler import account, op_traits
 from composite.compiler.tvm import table
 from composite.ops import functions
 from composite.reference import floats, overflow, ulps
-from composite.reference.evaluate import Evaluator, Roundings, Step
+from composite.reference.evaluate import Evaluator, Roundings, Run, Step
 from composite.reference.tolerance import OF_MOVED, Reference
 
 Array = np.ndarray[Any, Any]
@@ -104,7 +104,17 @@ class Source:
         def moved(op: str, result: Any) -> Any:
             return tf.constant(move(result.numpy(), ulps.of(op)))
 
-        return self._run(given, self._roundings._replace(results=moved))
+        def summed(op: str, run: Run, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
+            """A sum in another order is that of terms which are moved, each by as much."""
+            if op not in ulps.OF_TERMS:
+                return results
+            last = max((i for i, x in enumerate(inputs) if x.dtype.is_floating), default=None)
+            if last is None:
+                return results
+            terms = move(inputs[last].numpy(), ulps.Ulps(_halvings(op, inputs) / 2))
+            return run([*inputs[:last], tf.constant(terms), *inputs[last + 1 :]])
+
+        return self._run(given, self._roundings._replace(results=moved, sums=summed))
 
     @property
     def standard(self) -> str:
@@ -120,14 +130,12 @@ class Source:
         count = _Count()
         own = self._run(inputs, self._roundings, count)
         other = self._run_other(inputs)
-        if other is not None and not self._is_double:
+        if self._is_wider and other is not None:
             return own, self._references(inputs, other, own, count.roundings)
-        # The reference has the roundings of the ops as well.
-        roundings = 2 * count.roundings
         if other is None:
-            return own, self._references(inputs, own, own, roundings)
+            return own, self._references(inputs, own, own, count.roundings)
         coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
-        return own, self._references(inputs, own, other, roundings, coarser)
+        return own, self._references(inputs, own, other, count.roundings, coarser)
 
     def _references(
         self,
@@ -142,6 +150,8 @@ class Source:
         def nearby(output: int) -> Iterator[Array]:
             return (run[output] for run in runs)
 
+        # A reference that is the ops' own result has their roundings as well.
+        of_both = 1 if self._is_wider else 2
         masks = functools.cache(functools.partial(self._undetermined, inputs))
 
         def undetermined(output: int) -> Array:
@@ -155,8 +165,8 @@ class Source:
                 self.sums,
                 functools.partial(nearby, i),
                 functools.partial(undetermined, i),
-                roundings,
-                OF_MOVED,
+                of_both * roundings,
+                of_both * OF_MOVED,
             )
             for i, (x, y) in enumerate(zip(exact, own, strict=True))
         ]
@@ -260,8 +270,14 @@ class _Count:
             return
         self.roundings += ulps.of(op).result
         if op in ulps.OF_TERMS:
-            terms = max(x.shape.num_elements() for x in step.inputs)
-            self.roundings += math.log2(max(1, terms))
+            self.roundings += _halvings(op, step.inputs)
+
+
+def _halvings(op: str, operands: Sequence[Any]) -> float:
+    """How often a sum is halved until one term is left: as many roundings does a term have."""
+    if op == "AddN":
+        return math.log2(len(operands))
+    return math.log2(max(1, *(x.shape.num_elements() for x in operands)))
 
 
 def _with_ends_of_single(op: str, result: Any) -> Any:
