@@ -24,7 +24,7 @@ from composite.kernels import toolchain
 from composite.ops import function_digest
 
 FORMAT = 2  # of the ABI between kernels and the runtime
-CHECK = 7  # what kernels are held to before they are used: one from the cache is not checked again
+CHECK = 8  # what kernels are held to before they are used: one from the cache is not checked again
 
 
 @dataclass(frozen=True)

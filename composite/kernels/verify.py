@@ -33,7 +33,6 @@ Forwards = Sequence[Sequence[int]]
 
 _GUARD = 32  # elements
 _TASKS = 3  # neither a divisor of the usual sizes nor so many that small loops have too few parts
-_WITHIN_OF_LARGEST = 1024
 
 
 class Accuracy(NamedTuple):
@@ -255,7 +254,7 @@ def distance(
         other = kernel != expansion
         if draw.denormal:
             other &= kernel != reference.exact
-        if other.any():
+        if _is_left(other, (kernel != run for run in reference.nearby())):
             first = int(np.flatnonzero(other)[0])
             raise Mismatch(
                 f"{what} differs in {np.count_nonzero(other)} elements; at"
@@ -289,14 +288,10 @@ def _compare_places(
     other = _differs(kernel, expansion, draw) & _differs(kernel, exact, draw)
     if draw.denormal or draw.special:
         other &= _differs(kernel, reference.own, draw)
-    if reference.sums:
-        other &= ~_may_overflow(kernel, reference.exact)
     if other.any():
-        # Where numbers cancel, roundings decide on which side of zero a root reads what is left.
-        for run in reference.nearby():
-            other &= _differs(kernel, run, draw)
-            if not other.any():
-                return
+        other &= ~np.asarray(reference.undetermined())
+    # Where numbers cancel, roundings decide on which side of zero a root reads what is left.
+    if _is_left(other, (_differs(kernel, run, draw) for run in reference.nearby())):
         first = int(np.flatnonzero(other)[0])
         raise Mismatch(
             f"{what} has infinities or NaNs in other places; at [{_place(first, kernel)}] it is"
@@ -304,14 +299,13 @@ def _compare_places(
         )
 
 
-def _may_overflow(kernel: Array, exact: Array) -> Array:
-    """Where a kernel has infinities or NaNs of large numbers.
-
-    In another order, a sum may overflow on its way to them; what overflows may become a NaN.
-    """
-    largest = float(np.finfo(np.result_type(kernel.dtype, np.float32)).max)
-    large = np.isfinite(exact) & (np.abs(exact) > largest / _WITHIN_OF_LARGEST)
-    return np.asarray(large & ~np.isfinite(kernel))
+def _is_left(other: Array, runs: Iterable[Array]) -> bool:
+    """Whether an element differs in each of these runs, too. Takes the others out of `other`."""
+    for run in runs if other.any() else ():
+        other &= run
+        if not other.any():
+            return False
+    return bool(other.any())
 
 
 def _place(flat: int, array: Array) -> str:

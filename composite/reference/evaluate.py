@@ -18,14 +18,17 @@ import tensorflow as tf
 
 from composite.compiler import op_traits
 from composite.ops import call, functions
+from composite.reference import ulps
 
 _CALLS = ("Case", "If", "PartitionedCall", "While")
 _PRODUCTS = ("contraction", "einsum")  # families of ops
-_EXP_MINUS_ONE = ("Elu", "Selu")  # TensorFlow rounds e^x, of which 1 is then taken off
 _SATURATING = (tf.int8, tf.int16, tf.uint8, tf.uint16)
 
 
-Runner = Callable[[Any], Callable[[Sequence[Any]], list[Any]]]
+Run = Callable[[Sequence[Any]], list[Any]]
+"""Makes the results of an op of its inputs."""
+
+Runner = Callable[[Any], Run]
 """Of a NodeDef, what makes its results of its inputs."""
 
 
@@ -55,12 +58,15 @@ class Roundings(NamedTuple):
 
     Attributes:
         results: of each floating result that an op computes, but for whole numbers that follow from
-            constants; None for the results as they are.
+            constants, given the op's name; None for the results as they are.
         factors: of each float32 factor of a product; None for the factors as they are.
+        sums: of all results of a sum or product of terms, before `results`, given its name, what
+            runs it again, and its inputs; None for the results as they are.
     """
 
-    results: Callable[[Any], Any] | None = None
+    results: Callable[[str, Any], Any] | None = None
     factors: Callable[[Any], Any] | None = None
+    sums: Callable[[str, Run, Sequence[Any], list[Any]], list[Any]] | None = None
 
 
 NONE = Roundings()
@@ -148,9 +154,10 @@ class _Node:
         traits = op_traits.of(node.op)
         self.multiplies = traits.family in _PRODUCTS
         self.computes = node.op not in {"Cast", "Const"} and not traits.moves_data
+        self.sums = node.op in ulps.OF_TERMS or node.op == "MaxPool3D"
 
     @functools.cached_property
-    def run(self) -> Callable[[Sequence[Any]], list[Any]]:
+    def run(self) -> Run:
         """Runs the op."""
         return self._runner(self.node)
 
@@ -208,17 +215,19 @@ class _Evaluation:
         return self._while(node, inputs)
 
     def _op(self, own: _Node, inputs: list[Any]) -> list[Any]:
-        rounded, factor = self._roundings
+        rounded, factor, summed = self._roundings
         if factor is not None and own.multiplies:
             inputs = [factor(x) if x.dtype == tf.float32 else x for x in inputs]
         results = own.run(inputs)
+        if summed is not None and own.sums:
+            results = summed(own.node.op, own.run, inputs, results)
         if rounded is None or not own.computes:
             return results
-        if own.node.op in _EXP_MINUS_ONE:
-            return [rounded(x + 1) - 1 for x in results]
         # A whole number that constants give is exact: (-x)^2.0000001 is no number.
         return [
-            rounded(x) if x.dtype.is_floating and not (own.fixed and _is_whole(x)) else x
+            rounded(own.node.op, x)
+            if x.dtype.is_floating and not (own.fixed and _is_whole(x))
+            else x
             for x in results
         ]
 
@@ -233,7 +242,7 @@ class _Evaluation:
         return state
 
 
-def _eager(node: Any) -> Callable[[Sequence[Any]], list[Any]]:
+def _eager(node: Any) -> Run:
     run = call.eager_runner(node)
     if node.op != "Cast":
         return run

@@ -13,11 +13,15 @@ import ml_dtypes  # TensorFlow's bfloat16, of which numpy.finfo knows nothing
 import numpy as np
 import tensorflow as tf
 
+from composite.reference.ulps import Ulps
+
 Array = np.ndarray[Any, Any]
 
 _NEARBY = 4  # runs with other roundings, in pairs
 _SIGNS = 4099  # a prime: neighbouring rows are moved in other ways
 _BITS_OF_TF32, _HALF_OF_TF32 = 0xFFFFE000, 0x1000  # sign, exponent and 10 bits; half of the last
+# Ops whose results begin with the lowest or the largest number of their dtype.
+FROM_ENDS = ("MaxPool", "MaxPool3D", "UnsortedSegmentMax", "UnsortedSegmentMin")
 _LARGE_TINY = 1e-30  # a smallest normal number above it is half's
 
 
@@ -58,8 +62,11 @@ def _eps(dtype: Any) -> float:
     return float(ml_dtypes.finfo(dtype).eps)
 
 
+_ONCE = Ulps()
+
+
 class Rounder:
-    """Moves numbers by a rounding error up or down: others each time, the same for each seed.
+    """Moves numbers by rounding errors up or down: others each time, the same for each seed.
 
     Seeds 2n and 2n + 1 move the same numbers in opposite directions. `share` is that of the numbers
     that are moved.
@@ -71,16 +78,45 @@ class Rounder:
         signs *= self._random.random(_SIGNS) < share
         self._twice = np.concatenate([signs, signs])  # each rotation is a slice of it
 
-    def __call__(self, array: Array) -> Array:
-        """A copy with each floating number moved."""
+    def __call__(self, array: Array, ulps: Ulps = _ONCE) -> Array:
+        """A copy with each floating number moved, by as many rounding errors as are stated."""
         if not is_floating(array) or not array.size:
             return array
         first = _SIGNS - self._random.integers(_SIGNS)
-        signs = self._twice[first : first + min(array.size, _SIGNS)]
-        factors = np.resize(1 + self._up * _eps(array.dtype) * signs, array.shape)
-        wide = np.float64 if array.dtype != np.float32 else np.float32
+        eps = _eps(array.dtype)
+        result, one = ulps.at(eps)
+        moves = self._up * eps * self._twice[first : first + min(array.size, _SIGNS)]
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(array.astype(wide) * factors.astype(wide)).astype(array.dtype)
+            moved = array.astype(_wide(array)) * _like(array, 1 + result * moves)
+            if one:
+                moved += _like(array, one * moves)
+        return np.asarray(moved).astype(array.dtype)
+
+
+def _like(array: Array, values: Array) -> Array:
+    """The values, over and over, in the shape of an array."""
+    return np.resize(values, array.shape).astype(_wide(array))
+
+
+def _wide(array: Array) -> Any:
+    """What an array is computed with: numbers of 16 bits are wider on the way."""
+    return np.float32 if array.dtype == np.float32 else np.float64
+
+
+class Flusher:
+    """Makes zeros, at random, of numbers in float64 that float32 has no normal ones for."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self.has_flushed = False
+
+    def __call__(self, array: Array) -> Array:
+        """A copy with each such number a zero or as it is."""
+        small = (array != 0) & (np.abs(array) < np.finfo(np.float32).tiny)
+        if not small.any():
+            return array
+        self.has_flushed = True
+        return np.where(small & (self._random.random(array.shape) < 0.5), 0.0, array)
 
 
 def smallest_normal(dtype: Any) -> float:
@@ -111,6 +147,18 @@ def in_range(exact: Array, dtype: Any) -> Array:
     """A reference whose numbers beyond those of `dtype` are infinite, as they are there."""
     beyond = np.abs(exact) > float(ml_dtypes.finfo(dtype).max)
     return np.where(beyond, np.copysign(np.inf, exact), exact) if beyond.any() else exact
+
+
+def with_ends(op: str, result: Array, largest: float) -> Array:
+    """A result in float64 with the ends of another dtype where it has those of float64.
+
+    TensorFlow's largest number of a window of NaNs is the lowest number that there is.
+    """
+    if op not in FROM_ENDS or result.dtype != np.float64:
+        return result
+    return np.where(
+        np.abs(result) == np.finfo(np.float64).max, np.copysign(largest, result), result
+    )
 
 
 def in_tensor_float_32(array: Array) -> Array:

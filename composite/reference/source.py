@@ -7,6 +7,8 @@ Not for: on which inputs it is run (adversarial.py), and whether a result is nea
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,9 +18,9 @@ import tensorflow as tf
 from composite.compiler import account, op_traits
 from composite.compiler.tvm import table
 from composite.ops import functions
-from composite.reference import floats
-from composite.reference.evaluate import Evaluator, Roundings
-from composite.reference.tolerance import Reference
+from composite.reference import floats, overflow, ulps
+from composite.reference.evaluate import Evaluator, Roundings, Run, Step
+from composite.reference.tolerance import OF_MOVED, Reference
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +31,8 @@ _RUNS = 16
 # More of them, in which few numbers move. All that move by one of eight bits add up to more than
 # the few signs that a sum of them may have: what those decide is seen nearer to it.
 _GENTLE_RUNS, _GENTLE_SHARE = 8, 1 / 64
+# Where numbers end, each of them may be zero or not, and what is lost is multiplied later.
+_FLUSHED_RUNS = 4
 
 
 class Arithmetic(NamedTuple):
@@ -73,6 +77,9 @@ class Source:
         self._evaluator, self._other = Evaluator(body), Evaluator(other)
         self._is_narrow = any(dtype in _NARROW for dtype in floating)
         self._runs = bool(floating)
+        has_ends = any(node.op in floats.FROM_ENDS for f in self._library for node in f.node_def)
+        is_single = not self._is_double and not self._is_narrow
+        self._ends = _ENDS_OF_SINGLE if has_ends and is_single else Roundings()
 
     @property
     def has_loop(self) -> bool:
@@ -86,19 +93,33 @@ class Source:
         return any(not one.elementwise and not one.moves_data for one in traits)
 
     def rounded(self, inputs: Sequence[Array], seed: int, share: float = 1.0) -> list[Array]:
-        """The outputs with a share of the results of an op a rounding error up or down.
+        """The outputs with a share of the results of ops as far off, up or down, as they may be.
 
-        So are the inputs where they are summed: where a sum cancels, its own size says nothing of
-        its roundings.
+        The inputs are moved by a rounding error where they are summed: where a sum cancels, its own
+        size says nothing of its roundings.
         """
         move = floats.Rounder(seed, share)
         given = [move(x) for x in inputs] if self.sums else inputs
-        return self._run(given, self._roundings._replace(results=_of_tensors(move)))
+
+        def moved(op: str, result: Any) -> Any:
+            return tf.constant(move(result.numpy(), ulps.of(op)))
+
+        def summed(op: str, run: Run, inputs: Sequence[Any], results: list[Any]) -> list[Any]:
+            """A sum in another order is that of terms which are moved, each by as much."""
+            if op not in ulps.OF_TERMS:
+                return results
+            last = max((i for i, x in enumerate(inputs) if x.dtype.is_floating), default=None)
+            if last is None:
+                return results
+            terms = move(inputs[last].numpy(), ulps.Ulps(_halvings(op, inputs) / 2))
+            return run([*inputs[:last], tf.constant(terms), *inputs[last + 1 :]])
+
+        return self._run(given, self._roundings._replace(results=moved, sums=summed))
 
     @property
     def standard(self) -> str:
         """What the error is measured against."""
-        return "float64" if self._runs and not self._is_double else "the expansion"
+        return "float64" if self._is_wider else "the expansion"
 
     def own(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs alone."""
@@ -106,44 +127,90 @@ class Source:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Reference]]:
         """The outputs, and what they are held against."""
-        own = self.own(inputs)
+        count = _Count()
+        own = self._run(inputs, self._roundings, count)
         other = self._run_other(inputs)
+        if self._is_wider and other is not None:
+            return own, self._references(inputs, other, own, count.roundings)
         if other is None:
-            return own, self._references(inputs, own, own)
-        if self._is_double:
-            coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
-            return own, self._references(inputs, own, other, coarser)
-        return own, self._references(inputs, other, own)
+            return own, self._references(inputs, own, own, count.roundings)
+        coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
+        return own, self._references(inputs, own, other, count.roundings, coarser)
 
     def _references(
         self,
         inputs: Sequence[Array],
         exact: Sequence[Array],
         own: Sequence[Array],
+        roundings: float,
         coarser: float = 1.0,
     ) -> list[Reference]:
-        runs: list[list[Array]] = []
+        runs = _Kept(self._nearby(inputs))
 
         def nearby(output: int) -> Iterator[Array]:
-            if self._is_narrow:  # a kernel has the roundings of float32
-                yield self._run_in_single(inputs)[output]
-            if self._roundings.factors is not None:
-                cut = Roundings(factors=_of_tensors(floats.cut_to_tensor_float_32))
-                yield self._run(inputs, cut)[output]
-            for seed in range(_RUNS + _GENTLE_RUNS):
-                if seed == len(runs):
-                    share = 1.0 if seed < _RUNS else _GENTLE_SHARE
-                    runs.append(self.rounded(inputs, seed, share))
-                yield runs[seed][output]
+            return (run[output] for run in runs)
+
+        # A reference that is the ops' own result has their roundings as well.
+        of_both = 1 if self._is_wider else 2
+        masks = functools.cache(functools.partial(self._undetermined, inputs))
+
+        def undetermined(output: int) -> Array:
+            return masks()[output]
 
         return [
-            Reference(x, y, coarser, self.sums, functools.partial(nearby, i))
+            Reference(
+                x,
+                y,
+                coarser,
+                self.sums,
+                functools.partial(nearby, i),
+                functools.partial(undetermined, i),
+                of_both * roundings,
+                of_both * OF_MOVED,
+            )
             for i, (x, y) in enumerate(zip(exact, own, strict=True))
         ]
 
+    def _nearby(self, inputs: Sequence[Array]) -> Iterator[list[Array]]:
+        """The outputs with other roundings."""
+        if self._is_narrow:  # a kernel has the roundings of float32
+            yield self._run_in_single(inputs)
+        if self._roundings.factors is not None:
+            cut = Roundings(factors=_of_tensors(floats.cut_to_tensor_float_32))
+            yield self._run(inputs, cut)
+        for seed in range(_RUNS + _GENTLE_RUNS):
+            yield self.rounded(inputs, seed, 1.0 if seed < _RUNS else _GENTLE_SHARE)
+        for seed in range(_FLUSHED_RUNS if self._is_wider else 0):
+            flush = floats.Flusher(seed)
+            yield self._run_flushed(inputs, flush)
+            if not flush.has_flushed:
+                break
+
     @account.step("reference")
-    def _run(self, inputs: Sequence[Array], roundings: Roundings) -> list[Array]:
-        return [y.numpy() for y in self._evaluator.run(inputs, roundings)]
+    def _run_flushed(self, inputs: Sequence[Array], flush: floats.Flusher) -> list[Array]:
+        roundings = Roundings(results=lambda _, y: tf.constant(flush(y.numpy())))
+        return [y.numpy() for y in self._other.run(self._converted(inputs), roundings)]
+
+    @property
+    def _is_wider(self) -> bool:
+        """Whether the reference is the same in float64."""
+        return self._runs and not self._is_double
+
+    @account.step("reference")
+    def _undetermined(self, inputs: Sequence[Array]) -> list[Array]:
+        """By output, where the order of a sum that overflows has a say (`overflow`)."""
+        evaluator = self._other if self._is_wider else self._evaluator
+        given = self._converted(inputs) if self._is_wider else inputs
+        return overflow.undetermined(evaluator, given, self.body.output_dtypes)
+
+    @account.step("reference")
+    def _run(
+        self,
+        inputs: Sequence[Array],
+        roundings: Roundings,
+        seen: Callable[[Step], None] | None = None,
+    ) -> list[Array]:
+        return [y.numpy() for y in self._evaluator.run(inputs, roundings, seen=seen)]
 
     @functools.cached_property
     def _single(self) -> Evaluator:
@@ -159,13 +226,67 @@ class Source:
     def _run_other(self, inputs: Sequence[Array]) -> list[Array] | None:
         if not self._runs:
             return None
-        convert = _in_single if self._is_double else self._in_double
-        converted = [convert(x) if floats.is_floating(x) else x for x in inputs]
         try:
-            return [y.numpy() for y in self._other.run(converted)]
+            results = self._other.run(self._converted(inputs), self._ends)
+            return [y.numpy() for y in results]
         except (tf.errors.OpError, TypeError, ValueError):  # an op has no kernel for the dtype
             self._runs = False
             return None
+
+    def _converted(self, inputs: Sequence[Array]) -> list[Array]:
+        convert = _in_single if self._is_double else self._in_double
+        return [convert(x) if floats.is_floating(x) else x for x in inputs]
+
+
+class _Kept:
+    """What an iterator gives, as often as it is asked."""
+
+    def __init__(self, given: Iterator[list[Array]]) -> None:
+        self._given = given
+        self._kept: list[list[Array]] = []
+
+    def __iter__(self) -> Iterator[list[Array]]:
+        """Takes more from the iterator only when there is no other left."""
+        for number in itertools.count():
+            if number == len(self._kept):
+                more = next(self._given, None)
+                if more is None:
+                    return
+                self._kept.append(more)
+            yield self._kept[number]
+
+
+class _Count:
+    """How many rounding errors the ops of a run have together, in units of eps * |y|."""
+
+    def __init__(self) -> None:
+        self.roundings = 0.0
+
+    def __call__(self, step: Step) -> None:
+        """Adds those of an op: of a sum of blocks, as many as halving them would take."""
+        op = step.node.op
+        computes = op != "Const" and not op_traits.of(op).moves_data and not step.is_call
+        if not computes or not any(y.dtype.is_floating for y in step.results):
+            return
+        self.roundings += ulps.of(op).result
+        if op in ulps.OF_TERMS:
+            self.roundings += _halvings(op, step.inputs)
+
+
+def _halvings(op: str, operands: Sequence[Any]) -> float:
+    """How often a sum is halved until one term is left: as many roundings does a term have."""
+    if op == "AddN":
+        return math.log2(len(operands))
+    return math.log2(max(1, *(x.shape.num_elements() for x in operands)))
+
+
+def _with_ends_of_single(op: str, result: Any) -> Any:
+    if op not in floats.FROM_ENDS:
+        return result
+    return tf.constant(floats.with_ends(op, result.numpy(), float(np.finfo(np.float32).max)))
+
+
+_ENDS_OF_SINGLE = Roundings(results=_with_ends_of_single)
 
 
 def _of_tensors(function: Callable[[Array], Array]) -> Callable[[Any], Any]:
@@ -177,4 +298,5 @@ def _in_double(array: Array) -> Array:
 
 
 def _in_single(array: Array) -> Array:
-    return array.astype(np.float32)
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)

@@ -1,10 +1,11 @@
 """How far a kernel's floating result may be from the reference, element by element.
 
-An element may be off by a few of its own rounding errors, and by a few times what rounding does
-there to the result of TensorFlow's ops. If the ops sum, the elements of a row share what they are
-computed from, so that what rounding does to most of a row is allowed to each of its elements.
-Otherwise no element is excused by another. Where that does not do, the ops are run again with other
-roundings: where a result cancels, they show what is left of it, which one run may hide by luck.
+An element may be off by the rounding errors that the ops have together, and by a few times what
+rounding does there to the result of TensorFlow's ops. If the ops sum, the elements of a row share
+what they are computed from, so that what rounding does to most of a row is allowed to each of its
+elements. Otherwise no element is excused by another. Where that does not do, the ops are run again
+with other roundings, as large as may be: where a result cancels, they show what is left of it,
+which one run may hide by luck.
 
 Not for: where the reference comes from, and what else must agree (dtypes, infinities, NaNs).
 """
@@ -21,11 +22,12 @@ from composite.reference import floats
 
 Array = np.ndarray[Any, Any]
 
-# Rounding errors of an element, and multiples of what rounding does to TensorFlow's result: the
-# order of a sum is luck, and an elementary function may be off by six units in the last place. A
-# kernel computes 16-bit floats in float32 and rounds them once.
-_ROUNDINGS, _NARROW_ROUNDINGS = 64, 2
-_OF_OWN, _NARROW_OF_OWN = 8, 2
+# Rounding errors of an element at most, and multiples of what rounding does to TensorFlow's result:
+# how near that is to the reference is luck. Runs with other roundings are not: their moves are
+# larger than roundings are. A kernel computes 16-bit floats in float32 and rounds them once.
+_ROUNDINGS, _NARROW_ROUNDINGS = 64.0, 2.0
+_OF_OWN, _NARROW_OF_OWN = 8.0, 2.0
+OF_MOVED = 2.0
 _NARROW = 2  # bytes
 _DIGITS, _NARROW_DIGITS = 2**-6, 2**-2  # of |y|: where more is allowed, no digit is known
 _ROW = 16  # elements that a row has at least
@@ -60,6 +62,9 @@ class Reference(NamedTuple):
         coarser: By how much the roundings of `own` are coarser than those of the result.
         sums: Whether an op may read more than the one element at its place.
         nearby: Gives the result of the ops with other roundings, as often as it is asked.
+        undetermined: Gives where the order of a sum that overflows decides what the result is.
+        roundings: How many rounding errors the ops have together, in units of eps * |y|.
+        of_nearby: What multiples of what other roundings do are allowed.
     """
 
     exact: Array
@@ -67,6 +72,9 @@ class Reference(NamedTuple):
     coarser: float = 1.0
     sums: bool = True
     nearby: Callable[[], Iterable[Array]] = tuple
+    undetermined: Callable[[], Any] = bool
+    roundings: float = _ROUNDINGS
+    of_nearby: float = _OF_OWN
 
 
 def judge(found: Array, reference: Reference) -> Verdict:
@@ -82,17 +90,21 @@ def judge(found: Array, reference: Reference) -> Verdict:
     # No digit is known of a sum that overflows on the way to it.
     beyond = np.inf if reference.sums else 0.0
     noise = _distance(_wide(reference.own), exact, known, beyond) / reference.coarser
-    base = (_NARROW_ROUNDINGS if narrow else _ROUNDINGS) * float(kind.eps) * size + least_of(kind)
+    roundings = _NARROW_ROUNDINGS if narrow else min(_ROUNDINGS, reference.roundings)
+    base = roundings * float(kind.eps) * size + least_of(kind)
 
-    def allowed() -> Array:
+    def allowed(noise: Array, multiple: float) -> Array:
         whole = _with_row(noise, rows) if reference.sums else noise
-        return np.asarray(base + (_NARROW_OF_OWN if narrow else _OF_OWN) * whole)
+        return np.asarray(base + (min(multiple, _NARROW_OF_OWN) if narrow else multiple) * whole)
 
-    bound = allowed()
+    bound = allowed(noise, _OF_OWN)
     if (distance > bound).any():
+        bound = np.where(np.reshape(reference.undetermined(), -1), np.inf, bound)
+    if (distance > bound).any():
+        noise = np.zeros_like(noise)
         for other in reference.nearby():
             noise = np.maximum(noise, _distance(_wide(other), exact, known, beyond))
-            bound = allowed()
+            bound = np.maximum(bound, allowed(noise, reference.of_nearby))
             if not (distance > bound).any():
                 break
     if not (distance > bound).any():

@@ -30,10 +30,12 @@ def test_roundings_do_not_decide_what_overflows(tmp_path):
     assert verify.check(tmp_path / "k.so", "focal", lambda _: library, [shapes]).error < 0.02
 
 
-def _distance(kernel, expansion, exact, sums=True, **draw):
+def _distance(kernel, expansion, exact, sums=True, undetermined=False, **draw):
     found, own, exact = np.array([kernel]), np.array([expansion]), np.array([exact])
     bfloat16 = ml_dtypes.bfloat16
-    reference = Reference(exact, own.astype(bfloat16), sums=sums)
+    reference = Reference(
+        exact, own.astype(bfloat16), sums=sums, undetermined=lambda: [undetermined]
+    )
     drawn = adversarial.Draw("", [], **draw)
     return verify.distance("y", found.astype(bfloat16), own.astype(bfloat16), reference, drawn)
 
@@ -43,11 +45,44 @@ def test_what_overflows_is_told_by_the_expansion_or_its_reference():
     for sums in (False, True):
         assert _distance(np.inf, largest, largest * 1.01, sums) == 0
         assert _distance(largest, np.inf, largest, sums) == 0
-    assert _distance(np.nan, largest / 2, largest / 2) == 0
-    with pytest.raises(verify.Mismatch, match="it is nan, and 1.69"):  # no sum: in no other order
-        _distance(np.nan, largest / 2, largest / 2, sums=False)
     with pytest.raises(verify.Mismatch, match="it is inf, and 1.02"):
         _distance(np.inf, 1.02e30, 1.02e30)
+
+
+def test_what_the_order_of_a_sum_decides_may_be_anything():
+    largest = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
+    for value in (np.nan, np.inf, -np.inf, 1.0, largest):
+        assert _distance(value, largest / 2, largest / 2, undetermined=True) == 0
+        assert _distance(value, np.inf, np.inf, undetermined=True, special=True) == 0
+    for value, message in ((np.nan, "it is nan, and 1.69"), (1.0, "is off by 1 of")):
+        with pytest.raises(verify.Mismatch, match=message):
+            _distance(value, largest / 2, largest / 2)
+
+
+def test_sums_behind_the_largest_of_nans(tmp_path):
+    """That is the lowest number: in one order, its multiples overflow, and in another they do not.
+
+    As in a chain of separable convolutions, of which a pool takes the largest.
+    """
+
+    def chain(x, kernel, depthwise):
+        y = tf.nn.max_pool2d(tf.nn.conv2d(x, kernel, 1, "SAME"), 2, 2, "SAME")
+        return tf.nn.depthwise_conv2d(y, depthwise, [1, 1, 1, 1], "SAME")
+
+    shapes = [(2, 16, 16, 1), (5, 5, 1, 8), (3, 3, 8, 1)]
+    library = library_of(chain, *map(tf.TensorSpec, shapes))
+    compiled = backend.compile(library, shapes, name="chain")
+    backend.link(compiled, tmp_path / "k.so", runtime=native.library_path())
+    assert verify.check(tmp_path / "k.so", "chain", lambda _: library, [shapes]).error < 1e-5
+
+
+def test_roundings_may_decide_a_truth():
+    kernel, expansion, near = (np.array([x, True]) for x in (True, False, True))
+    for runs, differs in (([near], False), ([expansion], True)):
+        reference = Reference(expansion, expansion, nearby=runs.copy)
+        context = pytest.raises(verify.Mismatch, match="differs in 1 element")
+        with context if differs else contextlib.nullcontext():
+            assert verify.distance("y", kernel, expansion, reference) == 0
 
 
 def test_which_infinities_of_a_loop_become_nans_may_depend_on_roundings():

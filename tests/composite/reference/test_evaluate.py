@@ -71,7 +71,7 @@ def test_whole_numbers_that_constants_give_are_not_rounded():
 
     x = np.array([-1.5, 2.0], np.float32)
     power, exponent, third = evaluate.evaluate(
-        traced(function, [x])[1], [x], evaluate.Roundings(lambda y: y * 1.0001)
+        traced(function, [x])[1], [x], evaluate.Roundings(lambda _, y: y * 1.0001)
     )
     np.testing.assert_allclose(power, x * x * np.float32(1.0001))
     assert float(exponent) == 2.0

@@ -46,3 +46,12 @@ def test_a_gpu_keeps_denormals():
     assert judge(np.array([1e-30, 1e6], np.float32), reference).at == 0
     _, (flushed,) = Source(scaled).run([x])
     assert flushed.exact[0] == 0
+
+
+def test_terms_of_a_sum_are_moved_by_what_its_order_may_lose():
+    """A long sum is dominated by few terms: its roundings are those of all the others, too."""
+    x = np.ones((4, 1 << 14), np.float32)
+    source = Source(library_of(lambda x: tf.reduce_sum(x, -1), [tf.TensorSpec(x.shape)]))
+    x[:, 0] = 1e6
+    far = [np.abs(source.rounded([x], seed)[0] - x.sum(1, dtype=np.float64)) for seed in range(8)]
+    assert 4 * 2.0**-23 * 1e6 < np.max(far) < 16 * 2.0**-23 * 1e6
