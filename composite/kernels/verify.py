@@ -299,7 +299,8 @@ def _may_overflow(kernel: Array, exact: Array) -> Array:
     In another order, a sum may overflow on its way to them; what overflows may become a NaN.
     """
     largest = float(np.finfo(np.result_type(kernel.dtype, np.float32)).max)
-    large = np.isfinite(exact) & (np.abs(exact) > largest / _WITHIN_OF_LARGEST)
+    size = np.abs(exact.astype(np.float64))
+    large = np.isfinite(size) & (size > largest / _WITHIN_OF_LARGEST)
     return np.asarray(large & ~np.isfinite(kernel))
 
 
