@@ -80,13 +80,26 @@ bazel:  ## install Debian's Bazel 4.2.3, if it is missing and this user may
 
 # Beam requires a protobuf below 7: its environment has that before what .venv has.
 BEAM := .venv-beam
-BEAM_SITE := import sysconfig; print(sysconfig.get_path('purelib'))
+SITE := import sysconfig; print(sysconfig.get_path('purelib'))
 $(BEAM)/installed.stamp: examples/batch_inference/requirements.txt $(VENV)/installed.stamp
 	$(PY) -m venv $(BEAM)
 	$(BEAM)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -r $< || \
 	  echo "Beam is left out: to try again, remove $(BEAM)"
-	echo "import site; site.addsitedir('$$($(PY) -c "$(BEAM_SITE)")')" > \
-	  $$($(BEAM)/bin/python -c "$(BEAM_SITE)")/zz_composite.pth
+	echo "import site; site.addsitedir('$$($(PY) -c "$(SITE)")')" > \
+	  $$($(BEAM)/bin/python -c "$(SITE)")/zz_composite.pth
+	touch $@
+
+# NNSmith takes TensorFlow and NumPy from .venv. It tries once which dtypes its operators take there.
+NNSMITH := .venv-nnsmith
+NNSMITH_FILES := tests/foreign/nnsmith/requirements.txt tests/foreign/nnsmith/generate.py
+$(NNSMITH)/installed.stamp: $(NNSMITH_FILES) $(VENV)/installed.stamp
+	$(PY) -m venv $(NNSMITH)
+	echo "import site; site.addsitedir('$$($(PY) -c "$(SITE)")')" > \
+	  $$($(NNSMITH)/bin/python -c "$(SITE)")/zz_composite.pth
+	rm -rf $(NNSMITH)/cache
+	{ $(NNSMITH)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -r $< && \
+	  PYTHONHASHSEED=0 $(NNSMITH)/bin/python -m tests.foreign.nnsmith.generate 0 0; } || \
+	  echo "NNSmith is left out: to try again, remove $(NNSMITH)"
 	touch $@
 
 # ---- what it is for -----------------------------------------------------------------------------
@@ -104,11 +117,13 @@ test-fast: build  ## the tests that are not marked slow, one or two minutes
 
 MINUTES ?= 60
 SEED ?= $(shell date +%s)
-soak: build  ## random programs and a training that is disturbed, for an hour (MINUTES=, SEED=)
+soak: build $(NNSMITH)/installed.stamp  ## random programs and a training that is disturbed, for an hour (MINUTES=, SEED=)
 	$(PY) -m tests.soak $(MINUTES) $(SEED)
 
-foreign: build  ## Keras's own tests of layers without regions and with them (ARGS="layers/rnn --count 3")
+MODELS ?= 20000
+foreign: build $(NNSMITH)/installed.stamp  ## Keras's own tests and NNSmith's models, with regions (ARGS=, MODELS=)
 	$(PY) -m tests.foreign $(ARGS)
+	$(PY) -m tests.foreign.nnsmith --count $(MODELS) --seed $(SEED)
 
 # TensorFlow itself is not instrumented, so containers that it fills look odd from here. Exceptions
 # of modules that are loaded later need the C++ library to be there when the sanitizer starts.

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "composite/runtime/checking/broken_graph.h"
 #include "composite/runtime/checking/graph_check.h"
+#include "composite/runtime/checking/optimizer_reads.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/node_attrs.h"
@@ -274,6 +275,7 @@ absl::Status Replace(Graph* graph, const std::vector<Region>& regions) {
   for (const Region& region : regions) {
     for (Node* node : region.nodes) graph->RemoveNode(node);
   }
+  for (Node* call : calls) TF_RETURN_IF_ERROR(KeepOutputs(call, graph));
   return absl::OkStatus();
 }
 

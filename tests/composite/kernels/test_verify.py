@@ -350,3 +350,12 @@ def test_a_milder_draw():
     draw = adversarial.Draw("mixed", [mixed, np.arange(3)]).milder()
     np.testing.assert_array_equal(draw.arrays[0], [0.0, 0.0, 1.0, -1.0, 2.0, -1e15, np.inf])
     np.testing.assert_array_equal(draw.arrays[1], np.arange(3))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_result_that_has_no_wider_reference(dtype, recwarn):
+    exact = np.asarray([1.0, 6.0, np.inf], dtype)
+    assert verify.distance("it", exact.copy(), exact, Reference(exact, exact)) == 0.0
+    with pytest.raises(verify.Mismatch, match="infinities or NaNs in other places"):
+        verify.distance("it", exact[::-1].copy(), exact, Reference(exact, exact))
+    assert [str(one.message) for one in recwarn] == []
