@@ -6,9 +6,9 @@ programs; kernels of random chains of ops; a training from which compiler, cache
 taken away; random Keras models with regions; trainings of Keras's layers, and what users do with
 models; programs that share memory; random orders of reads and writes of variables; changed calls of
 TensorFlow's functions; Keras's own tests of layers with regions; mistakes in the loops of kernels,
-which the checks must notice; questions to the prover about integers and functions. Each turn is a process with a
-seed, a cache and a temporary folder of its own. What it runs is printed before, so a finding can be
-run again alone.
+which the checks must notice; questions to the prover about integers and functions. Each turn is a
+process with a seed, a cache and a temporary folder of its own. What it runs is printed before, so a
+finding can be run again alone.
 """
 
 from __future__ import annotations
