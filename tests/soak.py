@@ -5,9 +5,10 @@ chained calls of TensorFlow's functions, with gradients, and by kernels; gradien
 programs; kernels of random chains of ops; a training from which compiler, cache and folders are
 taken away; random Keras models with regions; trainings of Keras's layers, and what users do with
 models; programs that share memory; random orders of reads and writes of variables; changed calls of
-TensorFlow's functions; Keras's own tests of layers with regions; models that NNSmith generates.
-Each turn is a process with a seed, a cache and a temporary folder of its own. What it runs is
-printed before, so a finding can be run again alone.
+TensorFlow's functions; Keras's own tests of layers with regions; models that NNSmith generates;
+mistakes in the loops of kernels, which the checks must notice; questions to the prover about
+integers and functions. Each turn is a process with a seed, a cache and a temporary folder of its
+own. What it runs is printed before, so a finding can be run again alone.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ TURNS = (
     "tests.compiler.library {seed} 4000",
     "tests.foreign layers --count 2 --seed {seed}",
     "tests.foreign.nnsmith --count 200 --seed {seed}",
+    "tests.mutation --count 50 --seed {seed}",
+    "tests.proofs --count 5000 --seed {seed}",
+    "tests.proofs --functions --count 500 --seed {seed}",
 )
 
 

@@ -16,11 +16,17 @@ def test_mistakes_follow_from_their_seed() -> None:
     assert drawn(30, 7, subjects) != drawn(30, 8, subjects)
 
 
-def test_mistakes_are_of_all_kinds_that_a_kernel_has_places_for() -> None:
-    found = drawn(2 * len(KINDS), 0, ("packed product of bfloat16",))
+def test_each_kind_has_places_in_several_kernels() -> None:
+    """A barrier is in the loops of a team alone."""
+    names = ("packed product of bfloat16", "softmax of float16", "recurrence of a team")
+    for kind in KINDS:
+        assert sum(places(SUBJECTS[name], kind) > 0 for name in names) >= 1, kind
+
+
+def test_a_mistake_is_drawn_for_each_kind_that_has_places() -> None:
+    found = drawn(len(KINDS), 0, ("packed product of bfloat16",))
     there = {k for k in KINDS if places(SUBJECTS["packed product of bfloat16"], k)}
     assert {m.kind for m in found} == there
-    assert there >= KINDS.keys() - {"barrier removed", "choice inverted"}
 
 
 @pytest.mark.parametrize("name", ["softmax", "packed product of bfloat16", "scatter"])
@@ -38,10 +44,12 @@ def test_nothing_but_the_place_is_altered(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["running sum", "packed product of bfloat16", "scatter"])
+@pytest.mark.parametrize("name", ["running sum", "scatter"])
 def test_mistakes_that_change_a_result_are_noticed(name: str) -> None:
     counts = Counts()
-    for mistake, outcome in run(drawn(8, 0, (name,))):
+    mistakes = drawn(10, 0, (name,))
+    for mistake, outcome in run(mistakes):
         counts.add(mistake, outcome)
     assert counts.missed == []
-    assert "| all | 8 |" in str(counts)
+    assert f"| all | {len(mistakes)} |" in str(counts)
+    assert sum(bool(one.changes) for made in counts.outcomes.values() for one in made) > 2
