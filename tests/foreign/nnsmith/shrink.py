@@ -1,7 +1,7 @@
 """A model that differs, made as small as it still does: `shrink.py --seed 7`, or `--models FILE`.
 
-Outputs are left out, and nodes become placeholders, as long as something differs. Prints what is
-left of the model, node by node.
+Outputs are left out or are values that they are computed from, and nodes become placeholders, as
+long as something differs. Prints what is left of the model, node by node.
 """
 
 from __future__ import annotations
@@ -62,6 +62,12 @@ def _smaller(model: Model) -> Iterator[Model]:
         yield from (_pruned(replace(model, outputs=(one,))) for one in model.outputs)
         for left_out in model.outputs:
             others = tuple(one for one in model.outputs if one != left_out)
+            yield _pruned(replace(model, outputs=others))
+    nodes = {node.name: node for node in model.graph.node}
+    for place, output in enumerate(model.outputs):
+        for given in nodes[output.partition(":")[0]].input:
+            earlier = given if ":" in given else f"{given}:0"
+            others = (*model.outputs[:place], earlier, *model.outputs[place + 1 :])
             yield _pruned(replace(model, outputs=others))
     with tf.Graph().as_default() as graph:
         tf.graph_util.import_graph_def(model.graph, name="")
