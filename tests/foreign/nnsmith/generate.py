@@ -32,7 +32,7 @@ from tests.foreign.nnsmith.model import Model
 
 # Not complex numbers: TensorFlow's own ops compute these in any case.
 _DTYPES = ("f16", "f32", "f64", "i8", "i32", "i64", "u8", "bool")
-_MOST_OPS = 16
+_MOST_OPS = 32
 _MOST_ELEMENTS = (64, 1024, 8192)  # of a tensor
 _TRIES = 30  # for each op
 _STEPS = 2_000_000  # of z3, for one question
@@ -89,6 +89,7 @@ def generate(operators: list[Any], seed: int) -> Model:
     """The model of a seed."""
     pick = random.Random(seed)
     z3.z3._main_ctx = None  # what z3 chooses depends on the terms that its context has had
+    tf.keras.backend.clear_session()  # layers are numbered
     drawn = Drawn(
         operators,
         seed,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from tests.foreign.nnsmith import generated, processes
+from tests.foreign.nnsmith import generated, processes, shrink
 from tests.foreign.nnsmith.call import Call, drawn
 from tests.foreign.nnsmith.counts import Counts
 from tests.foreign.nnsmith.model import Model, read
@@ -127,6 +127,19 @@ def test_roundings_decide_what_is_made_whole() -> None:
     model = of(lambda x: tf.floor(tf.exp(tf.math.log(tf.abs(tf.round(x * 9))))), spec)
     with kernels_serve():
         assert run(model, Counts()) == ""
+
+
+def test_a_model_is_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    def differs(model: Model, _: Counts) -> str:
+        ops = [node.op for node in model.graph.node]
+        return "it differs" if "Tanh" in ops and "Sum" in ops else ""
+
+    monkeypatch.setattr(shrink, "run", differs)
+    spec = tf.TensorSpec([4, 8])
+    model = of(lambda x: (tf.exp(x), tf.reduce_sum(tf.tanh(tf.sqrt(x) * 2.0), 1) + 1.0), spec)
+    found = shrink.shrunk(model)
+    assert [node.op for node in found.graph.node] == ["Placeholder", "Tanh", "Const", "Sum"]
+    assert len(found.outputs) == 1
 
 
 BROKEN = LINES[0].replace('"outputs": ["', '"outputs": ["no_')
