@@ -14,14 +14,14 @@ VENV := .venv
 BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
 CMAKE_DIR := build/cmake
-CXX_SOURCES = $(shell find composite/runtime tests/runtime tests/gpu -name '*.cc' -o -name '*.[ch]')
+CXX_SOURCES = $(shell find composite/runtime tests/runtime tests/gpu tests/exhaustive -name '*.cc' -o -name '*.[ch]')
 
 # TensorFlow's start-up notes about CPU features are noise in every command here.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools build bazel demo test test-fast soak foreign asan tsan aarch64 test-native browser lint format docs \
+.PHONY: help tools build bazel demo test test-fast soak foreign exhaustive asan tsan aarch64 test-native browser lint format docs \
   bench gpu gpu-bundle minors pythons wheel clean clean-venv
 
 help:  ## this list
@@ -124,6 +124,9 @@ MODELS ?= 20000
 foreign: build $(NNSMITH)/installed.stamp  ## Keras's own tests and NNSmith's models, with regions (ARGS=, MODELS=)
 	$(PY) -m tests.foreign $(ARGS)
 	$(PY) -m tests.foreign.nnsmith --count $(MODELS) --seed $(SEED)
+
+exhaustive: build  ## elementary functions of kernels on all inputs (ARGS="tanh exp", ARGS=--rest)
+	$(PY) -m tests.exhaustive $(ARGS)
 
 # TensorFlow itself is not instrumented, so containers that it fills look odd from here. Exceptions
 # of modules that are loaded later need the C++ library to be there when the sanitizer starts.

@@ -3,8 +3,8 @@
 The reciprocal is held in two parts, so that a quotient costs two products and an addition and is
 rounded as the division would be, but for ties within 2^-22 of a place (Brisebarre, Muller, Raina,
 Accelerating Correctly Rounded Floating-Point Division when the Divisor Is Known in Advance, 2004).
-Quotients below 1e-30 may be off by two in the last place. Without fused multiply-adds all would be
-wrong: ask the target.
+Quotients below 1e-30 may be further off (:mod:`.accuracy`). Without fused multiply-adds all would
+be wrong: ask the target.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ the functions here are a part.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,6 @@ from composite.compiler.tvm.math.numeric import (
     bits,
     choose,
     element,
-    equal,
     like,
     neg,
     with_lanes,
@@ -170,7 +170,7 @@ def _power_of_two(block: Block, n: Expr) -> Expr:
 
 
 def _exp_float32(block: Block, x: Expr) -> Expr:
-    """Return e^x as 2^n e^r, within 1.0 ulp where the result is a normal number.
+    """Return e^x as 2^n e^r.
 
     2^n is a float for n from -126 to 127. Where x calls for n = 128, n stays 127 and r grows up to
     ln(2), for which the polynomial is fitted; beyond that the product overflows, as it must. Where
@@ -194,7 +194,7 @@ def falling_exp(
 ) -> tuple[Expr, Expr]:
     """Return two factors of e^(x + low), float32, of x from -88 to 0 and ``low`` up to 0.1.
 
-    Within 1.5 ulp if the parts of ``ln2`` add up to it. There is no upper bound to put. The second
+    The parts of ``ln2`` add up to it, or nearly so. There is no upper bound to put. The second
     factor is a power of two, and zero from e^-87.7 down, as the exponent is.
     """
     f = _FORMATS["float32"]
@@ -205,9 +205,34 @@ def falling_exp(
         x = block.let(x + n * like(part, x))
     if low is not None:
         x = block.let(x + low)
-    p = horner(block, x, (1.0, 1.0, *f.tail))
-    shift = const(f.mantissa, with_lanes("int32", x))
-    return p, block.let(bits(bits(t, "int32") << shift, "float32"))
+    return horner(block, x, (1.0, 1.0, *f.tail)), _power_in_low_bits(block, t)
+
+
+_SIXTEENTHS = 786432.0 + 127
+"""As float32's ``magic``, but that adding it leaves four bits of the fraction."""
+HALF_REDUCED = 0.78125 * math.log(2) / 2
+"""The largest number that :func:`half_reduced` leaves, as the first one that it does."""
+
+
+def half_reduced(block: Block, x: Expr) -> tuple[Expr, Expr]:
+    """Return (u, 2^n) with x = n ln(2)/2 + u, float32, of x from 0 to 40.
+
+    n is 0 up to ``HALF_REDUCED``, and u from that less ln(2)/2 to that.
+    """
+    whole = const(~0xF, with_lanes("int32", x))
+    t = block.let(x * like(2 * _LOG2_E, x) + like(_SIXTEENTHS + 0.1875, x))
+    t = block.let(bits(block.let(bits(t, "int32") & whole), "float32"))
+    n = block.let(like(_SIXTEENTHS, x) - t)
+    for part in rounded_ln2(block):
+        x = block.let(x + n * like(part / 2, x))
+    shift = const(19, with_lanes("int32", t))
+    return x, block.let(bits(bits(t, "int32") << shift, "float32"))
+
+
+def _power_in_low_bits(block: Block, t: Expr) -> Expr:
+    """Return 2^n from float32's ``magic`` plus n."""
+    shift = const(_FORMATS["float32"].mantissa, with_lanes("int32", t))
+    return block.let(bits(bits(t, "int32") << shift, "float32"))
 
 
 def rounded_ln2(block: Block) -> Sequence[float]:
@@ -221,9 +246,9 @@ def _from_zero_exponent(block: Block, x: Expr) -> Expr:
 
 @by_name
 def exp_of_difference(block: Block, x: Expr) -> Expr:
-    """Return e^x of differences x <= 0: in float32 within 1.5 ulp and |x| / 2^28 of itself.
+    """Return e^x of differences x <= 0: in float32, what ln(2) is rounded by adds up.
 
-    The difference was rounded by up to |x| / 2^25 already.
+    The difference was rounded by more already.
     """
     if element(x) != "float32":
         return exp(block, x)
@@ -232,7 +257,7 @@ def exp_of_difference(block: Block, x: Expr) -> Expr:
 
 
 def exp_of_minus_size(block: Block, x: Expr) -> Expr:
-    """Return e^-|x|, within 1.5 ulp."""
+    """Return e^-|x|."""
     x = block.let(neg(block, absolute(block, x)))
     if element(x) != "float32":
         return exp(block, x)
@@ -244,7 +269,7 @@ def exp_of_minus_size(block: Block, x: Expr) -> Expr:
 
 @by_name
 def exp(block: Block, x: Expr) -> Expr:
-    """Return e^x, within 1.5 ulp; in float64 the power is applied in halves, for subnormals."""
+    """Return e^x; in float64 the power is applied in halves, for subnormals."""
     if element(x) == "float32":
         return _exp_float32(block, x)
     f = format_of(x)
@@ -256,11 +281,12 @@ def exp(block: Block, x: Expr) -> Expr:
 
 @by_name
 def expm1(block: Block, x: Expr) -> Expr:
-    """Return e^x - 1 without cancellation, within 2 ulp."""
+    """Return e^x - 1 without cancellation."""
     f = format_of(x)
     clamped = clamp(block, x, f.expm1_low, f.exp_high)
     n, p = _reduce(block, clamped)
     # 2^(n-1): with n up to 128 (1024) the power itself would overflow before the product does.
     scale = _power_of_two(block, block.let(n - like(1.0, x)))
     y = (p * scale + (scale - like(0.5, x))) * like(2.0, x)
-    return block.let(choose(equal(x, like(0.0, x)), x, y))
+    # Half of what is smaller is no normal number, and the sign of zero is lost.
+    return block.let(choose(absolute(block, x) < like(4 * f.smallest, x), x, y))

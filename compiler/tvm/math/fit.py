@@ -117,14 +117,12 @@ def fit_erfc(degrees: tuple[int, int], steps: int = 200) -> tuple[list[float], l
     return _fit_ratio(x, values * np.exp(x * x * (1 - reduced)), degrees, -1, steps)
 
 
-def fit_tanh(degrees: tuple[int, int], steps: int = 100) -> tuple[list[float], list[float], float]:
-    """Return P and Q with tanh(x) ~ x P(x^2) / Q(x^2) for x up to 9.2, and the relative error.
-
-    Towards the end it is more, so that it is 1 there, or above, however it is rounded.
-    """
-    x = (1 + _chebyshev(900)) * Real(4.6)
-    above = np.maximum(0, x - Real(8.2)) ** 2 * Real(4e-7)
-    return _fit_ratio(x * x, np.tanh(x) * (1 + above) / x, degrees, 0, steps)
+def fit_tanh_tail(degree: int, steps: int = 60) -> tuple[list[float], float]:
+    """Return q with tanh(u) ~ u + u s q(s), s = u^2, for |u| <= ln(2)/4, and the relative error."""
+    s = (1 + _chebyshev(600)) / 2 * (Real(math.log(2)) / 2 * Real(0.782)) ** 2
+    u = np.sqrt(s)
+    ratio = np.tanh(u) / u
+    return _fit(s, (ratio - 1) / s, s / ratio, degree, steps)
 
 
 def fit_atan_tail(degree: int, steps: int = 60) -> tuple[list[float], float]:
@@ -142,17 +140,15 @@ def main() -> None:
         ("float64 expm1 tail", fit_expm1_tail, 9),
         ("float32 exp tail", fit_exp_tail, 5),
         ("float32 atan tail", fit_atan_tail, 7),
+        ("float32 tanh tail", fit_tanh_tail, 2),
     )
     for what, fit, degree in fits:
         coefficients, error = fit(degree)
         print(what, "error", error)
         print("   ", ", ".join(repr(c) for c in coefficients))
-    for what, (over, under, error) in (
-        ("float32 erfc", fit_erfc((4, 5))),
-        ("float32 tanh", fit_tanh((5, 4))),
-    ):
-        print(what, "error", error)
-        print("   ", over, "over", under)
+    over, under, error = fit_erfc((4, 5))
+    print("float32 erfc error", error)
+    print("   ", over, "over", under)
 
 
 if __name__ == "__main__":

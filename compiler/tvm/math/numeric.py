@@ -70,6 +70,13 @@ def bits(expr: Expr, dtype: str) -> Expr:
     return tirx.reinterpret(with_lanes(dtype, expr), expr)
 
 
+def with_sign_of(block: Block, x: Expr, size: Expr) -> Expr:
+    """Return a float32 whose sign is not set, with the sign of another."""
+    integers = with_lanes("int32", x)
+    sign = bits(x, "int32") & const(-(1 << 31), integers)
+    return bits(block.let(bits(size, "int32") | sign), "float32")
+
+
 def choose(condition: Expr, then: Expr, other: Expr) -> Expr:
     """Return ``then`` where the condition holds, else ``other``; both are computed."""
     return tirx.Select(condition, then, other)

@@ -1,4 +1,4 @@
-"""Sine, cosine, tangent and its inverse of vectors; :mod:`.elementary` states their bounds.
+"""Sine, cosine, tangent and its inverse of vectors; :mod:`.accuracy` states their bounds.
 
 Arguments below 71476 in size are brought to at most pi/4 in three steps (Cody and Waite, Software
 Manual for the Elementary Functions, 1980, chapter 8); the constants of the steps, that bound and
@@ -26,6 +26,7 @@ from composite.compiler.tvm.math.numeric import (
     multiply_add,
     neg,
     with_lanes,
+    with_sign_of,
 )
 
 _LARGEST = 71476.0
@@ -145,12 +146,6 @@ def _from(block: Block, angle: Expr, right_angles: int) -> Expr:
     return block.let((first - angle) + second)
 
 
-def _with_sign_of(block: Block, x: Expr, size: Expr) -> Expr:
-    integers = with_lanes("int32", x)
-    sign = bits(x, "int32") & const(-(1 << 31), integers)
-    return bits(block.let(bits(size, "int32") | sign), "float32")
-
-
 @by_name
 def atan(block: Block, x: Expr) -> Expr:
     """Return the arc tangent."""
@@ -159,7 +154,7 @@ def atan(block: Block, x: Expr) -> Expr:
     size = block.let(absolute(block, x))
     steep = block.let(size > like(1.0, x))
     angle = _up_to_half(block, block.let(choose(steep, like(1.0, x) / size, size)))
-    return _with_sign_of(block, x, choose(steep, _from(block, angle, 1), angle))
+    return with_sign_of(block, x, choose(steep, _from(block, angle, 1), angle))
 
 
 @by_name
@@ -176,4 +171,4 @@ def atan2(block: Block, y: Expr, x: Expr) -> Expr:
     angle = block.let(choose(steep, _from(block, angle, 1), angle))
     behind = bits(x, "int32") < const(0, with_lanes("int32", x))
     angle = block.let(choose(behind, _from(block, angle, 2), angle))
-    return _with_sign_of(block, y, angle)
+    return with_sign_of(block, y, angle)

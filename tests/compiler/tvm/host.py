@@ -133,8 +133,12 @@ class Loaded:
         """Run the kernel; every array, in and out, starts one element off any alignment."""
         inputs = [_misaligned(a) for a in arrays]
         outputs = [_misaligned(np.full(s, 77, d)) for s, d in zip(shapes, dtypes, strict=True)]
-        self._call(self.kernel.name, [*inputs, *outputs, *self._pack(inputs)])
+        self.write(inputs, outputs)
         return outputs
+
+    def write(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        """Run the kernel on arrays where they lie."""
+        self._call(self.kernel.name, [*inputs, *outputs, *self._pack(inputs)])
 
     def _pack(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Make what the kernel takes after its outputs."""
