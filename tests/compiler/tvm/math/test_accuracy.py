@@ -12,7 +12,9 @@ from tests.exhaustive import confirm, conversions, kernels, records, sampled, sw
 from tests.exhaustive.functions import FUNCTIONS, PAIRS
 
 pytestmark = pytest.mark.many_cases
-ZERO, ONE, INFINITY = (int(x.view(np.uint32)) // sweep.CHUNK for x in np.float32([0, 1, np.inf]))
+ZERO, ONE, INFINITY = (
+    int(x.view(np.uint32)) // sweep.CHUNK for x in np.array([0, 1, np.inf], np.float32)
+)
 BELOW = sweep.CHUNKS // 2
 """Where the numbers with a sign begin."""
 CHUNKS = (ZERO, ONE - 1, ONE, INFINITY, BELOW, BELOW + ONE, sweep.CHUNKS - 1)
