@@ -1,11 +1,11 @@
-"""How far off the elementary functions of TensorFlow's ops, and of kernels, may be: the one table.
+"""How far off the results of TensorFlow's ops may be, whether they or a kernel compute them.
 
 Runs with other roundings move the result of an op by as much (`source`), and a result may have as
 many roundings as the ops of its expansion have together. An op that consists of several functions
 is stated as a whole, for the operands as they are rounded: those are moved by themselves.
 
-tests/composite/reference/test_ulps.py measures TensorFlow's ops; what kernels compute is stated in
-compiler/tvm/math/elementary.py and measured there.
+tests/composite/reference/test_ulps.py measures TensorFlow's ops, and compares with the bounds of
+kernels' functions (compiler/tvm/math/accuracy.py).
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ STATED: Mapping[str, Ulps] = MappingProxyType(
         "CumulativeLogsumexp": Ulps(3.0, one=2.0),
         "Elu": Ulps(3.0, one=1.0),
         "EluGrad": Ulps(1.5),
-        "Erf": Ulps(6.0),
+        "Erf": Ulps(7.0),
         "Erfc": Ulps(8.0),
-        "Exp": Ulps(1.0),
+        "Exp": Ulps(1.5),
         "Expm1": Ulps(3.0),
         "FusedBatchNormGradV3": Ulps(4.0),
         "FusedBatchNormV3": Ulps(4.0),

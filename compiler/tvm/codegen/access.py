@@ -137,15 +137,18 @@ class Access:
         On TVM's demand LLVM contracts a product with whatever addition reads it. Within an op that
         is meant. Across ops it is not: in ``x * x - y * y`` one product would be rounded and the
         other not, and the difference of equal numbers would be a rounding error, of either sign.
+        And of a choice of the larger number by a choice LLVM 22 makes one choice, whichever of
+        them keeps a NaN.
         """
         values = []
         for operand in node.operands:
             value = self.read_operand(operand, at)
-            values.append(numeric.fence(value) if self._space.is_product(operand) else value)
+            values.append(numeric.fence(value) if self._space.is_open(operand) else value)
         lanes = max(lanes_of(v) for v in values)
         result = node.body(self._block, *(spread(v, lanes) for v in values))
-        if isinstance(result, tirx.Mul) and numeric.element(result).startswith("float"):
-            self._space.add_product(tensor)
+        is_open = isinstance(result, tirx.Mul | tirx.Select)
+        if is_open and numeric.element(result).startswith("float"):
+            self._space.leave_open(tensor)
         return self._block.let(result)
 
     def _constant(self, value: np.ndarray, tensor: Tensor) -> Expr:
@@ -231,6 +234,8 @@ class Access:
 
     def _split(self, flat: Expr | int, shape: Shape) -> list[Index]:
         """Return the indices of an element, or of a vector of them, by its row-major number."""
+        if 0 in shape:  # there is no element, and nothing that reads one runs
+            return [0] * len(shape)
         result: list[Index] = []
         for stride, dim in zip(self._space.strides(shape), shape, strict=True):
             step = self._block.bind(quotient(flat, stride), "i")

@@ -32,7 +32,7 @@ class Space:
         self.storages = dict(storages)
         self.symbols = symbols
         self.parameters: dict[int, Storage] = {}
-        self._products: set[Tensor] = set()
+        self._open: set[Tensor] = set()
 
     def within(self, counter: str, value: Expr) -> Space:
         """Return what loops inside of a loop can see, whose counter is a symbol of its own."""
@@ -42,7 +42,7 @@ class Space:
         """Return the same buffers under other symbols."""
         inner = Space(self.storages, symbols)
         inner.parameters = dict(self.parameters)
-        inner._products = self._products
+        inner._open = self._open
         return inner
 
     def without(self, tensors: Iterable[Tensor]) -> Space:
@@ -52,15 +52,15 @@ class Space:
             inner.storages.pop(tensor, None)
         return inner
 
-    def add_product(self, tensor: Tensor) -> None:
-        """Note that the last operation on an element of a tensor is a product."""
-        self._products.add(tensor)
+    def leave_open(self, tensor: Tensor) -> None:
+        """Note that LLVM may combine what makes an element of a tensor with what reads it."""
+        self._open.add(tensor)
 
-    def is_product(self, tensor: Tensor) -> bool:
-        """Return whether an element that is read may still be the product that made it."""
+    def is_open(self, tensor: Tensor) -> bool:
+        """Return whether what made an element may still be combined with what reads it."""
         while isinstance(tensor.node, Reshape | Transpose | Slice):
             tensor = tensor.node.operand
-        return tensor in self._products and self.storage(tensor) is None
+        return tensor in self._open and self.storage(tensor) is None
 
     def size(self, dim: Dim) -> Expr | int:
         """Return a size as an index expression, or the int that it is."""

@@ -29,9 +29,10 @@ def _trust_what_cannot_run(patch: pytest.MonkeyPatch) -> None:
     """As if a machine of the highest level built: what this one cannot run is not run."""
     check, measured = produce.check, verdicts.measured_library
 
-    def checked(request: Any, kernel: Any, path: Path) -> Accuracy:
-        runs = kernel.target.isa <= HOST.isa
-        return check(request, kernel, path) if runs else Accuracy(0.0, "", same_bits=False)
+    def checked(request: Any, kernel: Any, path: Path, **options: Any) -> Accuracy:
+        if kernel.target.isa <= HOST.isa:
+            return check(request, kernel, path, **options)
+        return Accuracy(0.0, "", same_bits=False)
 
     def timed(made: Any, *others: Any) -> Decision:
         if made.isa <= HOST.isa:

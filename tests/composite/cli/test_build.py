@@ -132,7 +132,7 @@ def test_a_broken_op_is_named_and_the_former_library_stays(built, tmp_path):
 def test_a_kernel_that_fails_its_check_is_left_out_unless_it_was_asked_for(
     built, tmp_path, monkeypatch
 ):
-    def wrong(*_):
+    def wrong(*_, **__):
         raise verify.Mismatch("output 0 is off")
 
     monkeypatch.setattr("composite.kernels.produce.check", wrong)

@@ -13,46 +13,17 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler.tvm.errors import NotCovered
-from tests.compiler.tvm.strategy.cuda import (
-    test_attention,
-    test_elementwise,
-    test_product,
-    test_recurrence,
-    test_reduction,
-    test_rows,
-    test_tensor_product,
-    test_tiled_product,
-    test_warp_group_attention,
-    test_warp_group_product,
-    test_warp_group_tf32,
-)
+from tests.compiler.tvm.strategy.cuda.conftest import CASES
 from tests.gpu.shim.cases import Case, RingBatch
 
 pytestmark = [pytest.mark.slow, pytest.mark.many_cases]
 
-_ALL: dict[str, Case] = {
-    name: case
-    for file in (
-        test_attention,
-        test_elementwise,
-        test_product,
-        test_recurrence,
-        test_reduction,
-        test_rows,
-        test_tensor_product,
-        test_tiled_product,
-        test_warp_group_attention,
-        test_warp_group_product,
-        test_warp_group_tf32,
-    )
-    for name, case in file.CASES.items()
-}
 _SOME = ("attention_masked", "attention_causal", "flat_bfloat16", "product_double", "dense")
 
 
 def test_kernels_are_equal_to_their_functions(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    names = _ALL if pytestconfig.getoption("--exact") else _SOME
-    batch = RingBatch({name: _ALL[name] for name in names}, tmp_path)
+    names = CASES if pytestconfig.getoption("--exact") else _SOME
+    batch = RingBatch({name: CASES[name] for name in names}, tmp_path)
     found, uncovered = [], []
     for name in names:
         try:

@@ -176,6 +176,14 @@ def test_small_and_empty(compiler: Any, size: int) -> None:
     compiler.compare(function, x)
 
 
+def test_sums_of_no_elements_that_were_repeated(compiler: Any) -> None:
+    def function(x: Any) -> Any:
+        none = tf.tile(x, [2, 0])
+        return none / tf.reduce_sum(none, -1, keepdims=True), tf.reduce_sum(none, -1)
+
+    compiler.compare(function, values((2, 3)))
+
+
 def test_a_kernel_covers_only_the_sizes_it_is_right_for(compiler: Any) -> None:
     x = values((9, 40))
     loaded = compiler.compare(lambda x: x[3:, :-7] + x[-1, 7:], x, shapes=[("s0", "s1")])
