@@ -79,7 +79,7 @@ struct KernelRecord {
   bool exact = false;     // gives the bits of the expansion for whatever inputs
   std::string max_error;  // of a record from before there was a number
   std::string strategy;
-  std::string proof;  // "proven", or what was not; empty: of a record from before there was one
+  std::string proof;    // "proven", or what was not; empty: of a record from before there was one
   std::string algebra;  // whether it is equal to its body over the ring; empty: not asked
 
   // The C symbol of what makes packed argument i, without "__tvm_ffi_".
