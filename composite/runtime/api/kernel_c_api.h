@@ -19,11 +19,11 @@ extern "C" {
  * them _packed_sources, _packed_elements list(i), _packed_dtypes list(type); _minimums, _divisors
  * list(i) by symbol; _library (s, absolute), _library_sha256 (s, hex); _barriers (b), false: no
  * loop of it has one, absent: all loops of its library are launched as if they had; _isa (s)
- * x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy, _proof, _algebra (s); _exact (b), _error (f) in
- * _error_unit (s); _verdict (s) kernel | expansion | unmeasured; _kernel_us, _expansion_us (f); the
- * decision table _sizes list(i), _kernel_times, _expansion_times list(f), _kernel_wins list(b).
- * A record without _library gives a kernel
- * of that name and shapes a new verdict and new times. */
+ * x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy, _proof, _algebra (s); _exact (b),
+ * _error (f) in _error_unit (s); _verdict (s) kernel | expansion | unmeasured; _kernel_us,
+ * _expansion_us (f); the decision table _sizes list(i), _kernel_times, _expansion_times list(f),
+ * _kernel_wins list(b). A record without _library gives a kernel of that name and shapes a new
+ * verdict and new times. */
 COMPOSITE_EXPORT int composite_install(const char* request, size_t size, composite_buffer* reply);
 
 /* NodeDef attr timeout_ms (i) -> empty when nothing is wanted until then, or a NodeDef: name =
@@ -81,9 +81,9 @@ COMPOSITE_EXPORT int composite_stats(const char* request, size_t size, composite
  * as a node of a graph has them, and _device (s), CPU if absent -> NodeDef: path (s) kernel |
  * compiling | expansion; final (b): the graph pass puts the expansion in the node's place; reason
  * (s); if a kernel covers the call: kernel, target, strategy, proof, algebra, accuracy, error_unit,
- * library (s), exact (b), error, kernel_us, expansion_us (f), and its decision table: sizes list(i),
- * kernel_times, expansion_times list(f), kernel_wins list(b); of a composition: composes (s), the
- * TF op, and replaces (b). */
+ * library (s), exact (b), error, kernel_us, expansion_us (f), and its decision table: sizes
+ * list(i), kernel_times, expansion_times list(f), kernel_wins list(b); of a composition: composes
+ * (s), the TF op, and replaces (b). */
 COMPOSITE_EXPORT int composite_explain(const char* request, size_t size, composite_buffer* reply);
 
 /* NodeDef attrs backend (s) "", auto, tvm, tf; numerics (s) "", fast, strict; thread (b): of the
