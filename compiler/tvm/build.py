@@ -224,7 +224,7 @@ class Written:
             packed=tuple(module.packed),
             choices=self.choices,
             forwards=[list(inputs) for inputs in module.forwards],
-            telling=self.telling(),
+            telling=[] if self.target.over_ring else self.telling(),
         )
 
     def telling(self, known: Sequence[Mapping[str, int]] = ()) -> list[list[int]]:

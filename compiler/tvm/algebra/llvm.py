@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composite.compiler.tvm.algebra import ring
+from composite.compiler.tvm.algebra.traced import Traced
 
 _TYPES = {64: "double", 32: "float", 16: "half"}
 _INLINED = ("add", "sub", "mul", "neg", "order")
@@ -42,41 +43,18 @@ class _Body:
 
 
 @dataclass(frozen=True)
-class Traced:
-    """A word whose arithmetic is written down."""
+class _Word(Traced):
+    """A word of a body."""
 
     body: _Body
     name: str
 
-    def _with(self, op: str, other: Traced | int) -> Traced:
+    def emit(self, op: str, other: Any) -> _Word:
+        """Write an instruction."""
         body = self.body
         mask = (1 << body.bits) - 1
-        right = other.name if isinstance(other, Traced) else body.literal(other & mask)
-        return Traced(body, body.emit(f"{op} {body.type} {self.name}, {right}"))
-
-    def __add__(self, other: Traced | int) -> Traced:
-        return self._with("add", other)
-
-    def __sub__(self, other: Traced | int) -> Traced:
-        return self._with("sub", other)
-
-    def __mul__(self, other: Traced | int) -> Traced:
-        return self._with("mul", other)
-
-    def __and__(self, other: Traced | int) -> Traced:
-        return self._with("and", other)
-
-    def __or__(self, other: Traced | int) -> Traced:
-        return self._with("or", other)
-
-    def __xor__(self, other: Traced | int) -> Traced:
-        return self._with("xor", other)
-
-    def __lshift__(self, other: Traced | int) -> Traced:
-        return self._with("shl", other)
-
-    def __rshift__(self, other: Traced | int) -> Traced:
-        return self._with("lshr", other)
+        right = other.name if isinstance(other, _Word) else body.literal(other & mask)
+        return _Word(body, body.emit(f"{op} {body.type} {self.name}, {right}"))
 
 
 def symbol(function: str, bits: int, lanes: int) -> str:
@@ -89,7 +67,7 @@ def text(function: str, bits: int, lanes: int, operands: int) -> str:
     body = _Body(bits, lanes)
     floats = body.vector(_TYPES[bits])
     words = [
-        Traced(body, body.emit(f"bitcast {floats} %x{i} to {body.type}")) for i in range(operands)
+        _Word(body, body.emit(f"bitcast {floats} %x{i} to {body.type}")) for i in range(operands)
     ]
     word = ring.function(function)(*words, bits=bits)
     result, kind = word.name, body.type

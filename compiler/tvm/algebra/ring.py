@@ -11,7 +11,7 @@ An elementary function is a permutation that its name selects, but for
 - 1 / x, which is the inverse of x where x is odd, and of x + 1 where it is even;
 - those that are made of others: see :data:`MADE_OF`.
 
-Everything works on NumPy's arrays of unsigned integers and on `llvm.Traced`: arithmetic wraps.
+Everything works on NumPy's arrays of unsigned integers and on `traced.Traced`: arithmetic wraps.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composite.compiler.tvm.algebra import ring
+from composite.compiler.tvm.algebra.traced import Traced
 from composite.compiler.tvm.codegen.block import NAMED
 
 _OF_C = {
@@ -24,6 +25,16 @@ _OF_C_OF_TWO = {"fmod": "fmod", "pow": "pow"}
 _MADE = {"absolute": "absolute", "fabs": "absolute", "fma": "fused", "fmax": "max", "fmin": "min"}
 _OPERANDS = {"fabs": 1, "fma": 3, "fmax": 2, "fmin": 2}
 _TYPES = {32: "Float", 64: "Double"}
+_OPERATORS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shl": "<<",
+    "lshr": ">>",
+}
 
 
 @dataclass
@@ -33,41 +44,18 @@ class _Body:
 
 
 @dataclass(frozen=True)
-class _Word:
-    """A word whose arithmetic is written down."""
+class _Word(Traced):
+    """A word of a body."""
 
     body: _Body
     name: str
 
-    def _with(self, op: str, other: _Word | int) -> _Word:
+    def emit(self, op: str, other: Any) -> _Word:
+        """Write an expression."""
         right = other.name if isinstance(other, _Word) else f"W({other % (1 << 64)}ull)"
         name = f"v{next(self.body.numbers)}"
-        self.body.lines.append(f"  const W {name} = {self.name} {op} {right};")
+        self.body.lines.append(f"  const W {name} = {self.name} {_OPERATORS[op]} {right};")
         return _Word(self.body, name)
-
-    def __add__(self, other: _Word | int) -> _Word:
-        return self._with("+", other)
-
-    def __sub__(self, other: _Word | int) -> _Word:
-        return self._with("-", other)
-
-    def __mul__(self, other: _Word | int) -> _Word:
-        return self._with("*", other)
-
-    def __and__(self, other: _Word | int) -> _Word:
-        return self._with("&", other)
-
-    def __or__(self, other: _Word | int) -> _Word:
-        return self._with("|", other)
-
-    def __xor__(self, other: _Word | int) -> _Word:
-        return self._with("^", other)
-
-    def __lshift__(self, other: _Word | int) -> _Word:
-        return self._with("<<", other)
-
-    def __rshift__(self, other: _Word | int) -> _Word:
-        return self._with(">>", other)
 
 
 def header(sources: str) -> str:
