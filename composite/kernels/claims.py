@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import threading
 import time
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +21,12 @@ from composite.binding.log import logger
 PATIENCE = 600.0  # seconds after which a claim counts no more: its process may have been stopped
 _NAME = "claims"
 _OFFSETS = 1 << 62
+
+_opening = threading.Lock()
+# No process is forked between a file and its count.
+os.register_at_fork(
+    before=_opening.acquire, after_in_parent=_opening.release, after_in_child=_opening.release
+)
 
 
 class Claimed(Exception):  # noqa: N818 - not an error
@@ -33,6 +39,7 @@ class Claims:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._file: int | None = None
+        self._users = 0
         self._refused: dict[int, float] = {}  # since when, by the offset
         self._held: dict[tuple[int, int], object] = {}  # by process and offset
 
@@ -56,14 +63,14 @@ class Claims:
     @contextlib.contextmanager
     def _locked(self, offset: int) -> Iterator[None]:
         """Holds the lock of an offset, where there are locks; raises Claimed."""
-        file = self._opened()
-        if file is None or not self._lock(file, offset):
-            yield
-            return
-        try:
-            yield
-        finally:
-            fcntl.lockf(file, fcntl.LOCK_UN, 1, offset)
+        with self._opened() as file:
+            if file is None or not self._lock(file, offset):
+                yield
+                return
+            try:
+                yield
+            finally:
+                fcntl.lockf(file, fcntl.LOCK_UN, 1, offset)
 
     def _lock(self, file: int, offset: int) -> bool:
         """Whether there is a lock now; raises Claimed."""
@@ -80,18 +87,38 @@ class Claims:
         self._refused.pop(offset, None)
         return True
 
-    def _opened(self) -> int | None:
-        # The file stays open: to close it would release all locks that the process has on it.
-        if self._file is None and self._folder is not None:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            try:
-                self._file = os.open(self._folder / _NAME, flags, 0o600)
-            except OSError as error:
-                self._do_without(error)
-            else:
-                weakref.finalize(self, os.close, self._file)
-        return self._file
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int | None]:
+        """The file, which is open while some claim uses it, or None where there are no locks.
+
+        The claims share one descriptor: to close another one of the same file would release all
+        locks that the process has on it. Between claims, no file of the folder is open, so that
+        the folder can be mounted read-only.
+        """
+        with _opening:
+            if self._users == 0:
+                self._file = self._open()
+            self._users += 1
+            file = self._file
+        try:
+            yield file
+        finally:
+            with _opening:
+                self._users -= 1
+                if self._users == 0 and self._file is not None:
+                    os.close(self._file)
+                    self._file = None
+
+    def _open(self) -> int | None:
+        if self._folder is None:
+            return None
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            return os.open(self._folder / _NAME, flags, 0o600)
+        except OSError as error:
+            self._do_without(error)
+            return None
 
     def _do_without(self, error: OSError) -> None:
         logger.info("processes that share %s may make a kernel twice: %s", self._folder, error)
-        self._folder = self._file = None
+        self._folder = None

