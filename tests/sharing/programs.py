@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 import composite
-from tests.sharing.sides import PARTS, ROWS, SIZE, Side, aligned, op_of
+from tests.sharing.sides import PARTS, ROWS, SIZE, Side, aligned, graph_of, op_of
 
 _PROGRAMS = 3  # with the same op
 _SQUARE = [SIZE, SIZE]
@@ -33,9 +33,9 @@ class Program:
         self.log: list[str] = []
         self._last: list[str] = []  # the weights of the last eager calls
         self.results: list[tuple[Any, Any]] = []  # of calls, ours first
-        op = op_of(seed // _PROGRAMS)
+        number = seed // _PROGRAMS
         for side in sides:
-            side.op = op
+            side.op, side.graph = op_of(number), graph_of(number)
             side.objects.clear()
         self.make_tensor()
         self.make_variable()
@@ -235,15 +235,17 @@ class Program:
             thread.join()
 
     def _call_dense(self, names: list[str], times: int) -> None:
-        self.log.append(f"{times} calls of dense with {names}")
+        in_graph = self._draw.random() < 0.5
+        self.log.append(f"{times} calls of dense with {names}{' in a graph' if in_graph else ''}")
         self._last = names
+        ours = self._sides[0].dense_in_graph if in_graph else self._sides[0].dense
         x = self._x()
         plain = {name: self._sides[1].dense(x, self._sides[1].objects[name]) for name in names}
         for number in range(times):
             if number in (_CALLS // 4, _CALLS // 2):
                 composite.wait()
             name = names[number % len(names)]
-            result = self._sides[0].dense(x, self._sides[0].objects[name])
+            result = ours(x, self._sides[0].objects[name])
             self.results.append((result, plain[name]))
 
     def _call(

@@ -32,6 +32,12 @@ def op_of(number: int) -> Any:
     return dense
 
 
+@cache
+def graph_of(number: int) -> Any:
+    """A function that gets the weights of the layer as an argument."""
+    return tf.function(op_of(number), autograph=False)
+
+
 def _gradient(x: Any, w: Any) -> Any:
     return tf.matmul(x, tf.tanh(tf.matmul(x, w)), transpose_a=True)
 
@@ -74,7 +80,7 @@ class Side:
     def __init__(self, ours: bool) -> None:
         """With our kernels, or without."""
         self.ours = ours
-        self.op = op_of(0)
+        self.op, self.graph = op_of(0), graph_of(0)
         self.functions: dict[str, Any] = {
             step.__name__: tf.function(step, autograph=False) for step in STEPS
         }
@@ -83,6 +89,10 @@ class Side:
     def dense(self, x: Any, w: Any) -> Any:
         """An eager call of one layer."""
         return self.op(x, w) if self.ours else self.op.python_function(x, w)
+
+    def dense_in_graph(self, x: Any, w: Any) -> Any:
+        """A call of a function of one layer."""
+        return self.graph(x, w) if self.ours else self.dense(x, w)
 
     def call(self, name: str, *arguments: Any) -> Any:
         """A call of a function in regions."""

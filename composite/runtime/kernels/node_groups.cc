@@ -22,6 +22,8 @@ std::vector<int> Positions(const AttrValue* inputs) {
 
 std::vector<int> VariableInputs(AttrSlice attrs) { return Positions(attrs.Find(kVariablesAttr)); }
 
+std::vector<int> ArgumentInputs(AttrSlice attrs) { return Positions(attrs.Find(kArgumentsAttr)); }
+
 std::vector<NodeGroup> GroupsOf(const OpVersion& version, AttrSlice attrs, const Device& device) {
   KernelTable& table = KernelTable::Global();
   const std::string name = device.name();

@@ -25,8 +25,9 @@ struct NodeGroup {
 std::vector<NodeGroup> GroupsOf(const OpVersion& version, tensorflow::AttrSlice attrs,
                                 const Device& device);
 
-// The inputs of a node that are what a variable holds.
+// The inputs of a node that are what a variable holds, and that are arguments of its function.
 std::vector<int> VariableInputs(tensorflow::AttrSlice attrs);
+std::vector<int> ArgumentInputs(tensorflow::AttrSlice attrs);
 
 // What a decision needs to know of a call besides its shapes. `dtypes`: of the node.
 Caller CallerOf(const OpVersion& version, DtypeSet dtypes, bool measuring);

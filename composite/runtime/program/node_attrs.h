@@ -15,6 +15,10 @@ inline constexpr char kConstantsAttr[] = "_composite_constants";
 // Which of them are what a variable holds.
 inline constexpr char kVariablesAttr[] = "_composite_variables";
 
+// Which of them are arguments of the function that the node is in. What a caller passes each time
+// may be the same, as tensors are that a function captured.
+inline constexpr char kArgumentsAttr[] = "_composite_arguments";
+
 // Pairs of an input, what a variable held, and the output that it is to hold.
 inline constexpr char kUpdatesAttr[] = "_composite_updates";
 

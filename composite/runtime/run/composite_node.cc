@@ -102,7 +102,8 @@ CompositeNode::Binding CompositeNode::Bound(std::shared_ptr<const OpVersion> ver
   KernelViews views = ViewsOf(*version, resting_.inputs.empty() ? attrs() : AttrSlice(stamped),
                               device_, eager, !uncounted_, resting_.sets);
   RegionCounts* const counts = uncounted_ ? nullptr : CountsOf(version->digest);
-  const bool may_rest = eager_ && device_.kind == Device::kCpu && version->has_sums;
+  const bool may_rest = (eager_ || attrs().Find(kArgumentsAttr) != nullptr) &&
+                        device_.kind == Device::kCpu && version->has_sums;
   return Binding{std::move(version), std::move(views), counts, may_rest};
 }
 

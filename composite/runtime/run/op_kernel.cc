@@ -169,7 +169,7 @@ class CompositeOp : public OpKernel {
   }
 
   CompositeNode node_;
-  RestingInputs resting_;
+  RestingInputs resting_{ArgumentInputs(AttrSlice(def()))};
   KnownCalls known_;
   ExpansionRunner expansion_;
   std::vector<Forward> updates_;

@@ -51,10 +51,14 @@ absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context
   return told_ = std::move(found);
 }
 
+bool RestingInputs::LooksAt(int input) const {
+  return inputs_.empty() || std::binary_search(inputs_.begin(), inputs_.end(), input);
+}
+
 void RestingInputs::Begin(tensorflow::OpKernelContext* context) {
   begun_ = true;
   for (int i = 0; i < context->num_inputs(); ++i) {
-    if (IsWorthPacking(context->input(i))) few_.push_back({i, {}, {}});
+    if (LooksAt(i) && IsWorthPacking(context->input(i))) few_.push_back({i, {}, {}});
   }
   worth_ = few_.size();
 }

@@ -1,10 +1,12 @@
-// Which inputs of eager calls never change. In a graph constants and variables are known as such;
-// to an eager call the weights of a layer are inputs as all others.
+// Which inputs of a node never change although nothing says so. In a graph constants and variables
+// are known as such. The weights of a layer may also be inputs as all others: of an eager call, or
+// of a function that captured them as tensors.
 #ifndef COMPOSITE_RUNTIME_RUN_RESTING_INPUTS_H_
 #define COMPOSITE_RUNTIME_RUN_RESTING_INPUTS_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -31,6 +33,9 @@ struct Resting {
 // Of the calls of one node. Thread-safe.
 class RestingInputs {
  public:
+  // Looks at these inputs, in order; at all if there are none.
+  explicit RestingInputs(std::vector<int> inputs) : inputs_(std::move(inputs)) {}
+
   // Takes in a call. After some calls, of eight times as many each time, or twice where some inputs
   // changed: those that have been a few tensors in all calls since, of those that are worth packing
   // but never all of these, if they are others than the last time; they may be none.
@@ -49,6 +54,7 @@ class RestingInputs {
     std::vector<HeldTensor> held;
   };
 
+  bool LooksAt(int input) const;
   void Begin(tensorflow::OpKernelContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether the input is one of a few tensors still.
   bool Stays(Input& input, const tensorflow::Tensor& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -57,6 +63,7 @@ class RestingInputs {
   // Begins anew, without what is held.
   void Release() ABSL_LOCKS_EXCLUDED(mu_);
 
+  const std::vector<int> inputs_;
   ForkMutex mu_;
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t next_ ABSL_GUARDED_BY(mu_) = kFirst;

@@ -32,21 +32,32 @@ bool Stamp(const std::string& name, std::set<int64_t> inputs, NodeDef* def) {
 
 }  // namespace
 
+void InputSources::Add(int input, absl::string_view op) {
+  if (op == "ReadVariableOp") variables.push_back(input);
+  if (op == "_Arg") arguments.push_back(input);
+}
+
 absl::optional<NodeDef> WithConstants(const NodeDef& def, absl::Span<const InputFact> facts,
-                                      absl::Span<const int> variables) {
+                                      const InputSources& sources) {
   if (AttrSlice(def).Find(kProgramAttr) == nullptr) return absl::nullopt;
-  std::set<int64_t> fixed, read;
+  std::set<int64_t> fixed;
   for (size_t i = 0; i < facts.size(); ++i) {
     const tensorflow::Tensor* constant = facts[i].constant;
     if (constant != nullptr && IsWorthPacking(*constant)) fixed.insert(static_cast<int64_t>(i));
   }
-  for (int i : variables) {
-    if (MayBePacked(facts[i].dtype)) read.insert(i);
-  }
+  // Of a composite that is not known here there are no facts, and nothing is noted.
+  const auto packable = [&](const std::vector<int>& inputs) {
+    std::set<int64_t> found;
+    for (int i : inputs) {
+      if (i < static_cast<int>(facts.size()) && MayBePacked(facts[i].dtype)) found.insert(i);
+    }
+    return found;
+  };
   NodeDef stamped = def;
-  const bool constants = Stamp(kConstantsAttr, std::move(fixed), &stamped);
-  if (!Stamp(kVariablesAttr, std::move(read), &stamped) && !constants) return absl::nullopt;
-  return stamped;
+  bool is_new = Stamp(kConstantsAttr, std::move(fixed), &stamped);
+  is_new |= Stamp(kVariablesAttr, packable(sources.variables), &stamped);
+  is_new |= Stamp(kArgumentsAttr, packable(sources.arguments), &stamped);
+  return is_new ? absl::make_optional(std::move(stamped)) : absl::nullopt;
 }
 
 }  // namespace composite

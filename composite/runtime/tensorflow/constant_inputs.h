@@ -1,7 +1,11 @@
-// Which inputs of a node never change, noted on the node: its kernel may then pack them once.
+// Which inputs of a node never change, or may not, noted on the node: its kernel may then pack them
+// once.
 #ifndef COMPOSITE_RUNTIME_TENSORFLOW_CONSTANT_INPUTS_H_
 #define COMPOSITE_RUNTIME_TENSORFLOW_CONSTANT_INPUTS_H_
 
+#include <vector>
+
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "composite/runtime/graph/facts.h"
@@ -9,13 +13,22 @@
 
 namespace composite {
 
-// `def` with the attributes kConstantsAttr, from these facts, and kVariablesAttr, from `variables`
-// (inputs that a ReadVariableOp gives); empty if it has them already, or is no node of a graph (an
+// The inputs of a node, in order, whose elements may be the same in many calls.
+struct InputSources {
+  std::vector<int> variables;  // that a ReadVariableOp gives
+  std::vector<int> arguments;  // of the function that the node is in
+
+  // Takes in what an input comes from, an op or an argument ("_Arg").
+  void Add(int input, absl::string_view op);
+};
+
+// `def` with the attributes kConstantsAttr, from these facts, and kVariablesAttr and
+// kArgumentsAttr, from the sources; empty if it has them already, or is no node of a graph (an
 // eager call's has no stamp). Constant vectors, scalars and small matrices are left out: nothing is
 // gained by packing them.
 absl::optional<tensorflow::NodeDef> WithConstants(const tensorflow::NodeDef& def,
                                                   absl::Span<const InputFact> facts,
-                                                  absl::Span<const int> variables);
+                                                  const InputSources& sources);
 
 }  // namespace composite
 

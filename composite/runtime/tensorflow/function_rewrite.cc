@@ -57,7 +57,7 @@ class Rewriter {
     }
     auto rewrite = RewriteNode(
         original, options_, [this](const NodeDef& node) { return FactsOf(node); },
-        [this](const NodeDef& node) { return VariablesOf(node); });
+        [this](const NodeDef& node) { return SourcesOf(node); });
     if (!rewrite) return absl::nullopt;
     if (rewrite->expansion != nullptr && RememberOutputs(rewrite->composite)) {
       NodeDef call = Call(rewrite->composite, *rewrite->expansion);
@@ -152,21 +152,22 @@ class Rewriter {
     return FactFromProducer("Const", AttrSlice(*node->second), 0, type, &constants_);
   }
 
-  std::vector<int> VariablesOf(const NodeDef& node) const {
-    std::vector<int> variables;
+  InputSources SourcesOf(const NodeDef& node) {
+    IndexProducers();
+    InputSources sources;
     for (int i = 0; i < node.input_size(); ++i) {
-      if (!absl::StartsWith(node.input(i), "^") && IsVariableRead(node.input(i))) {
-        variables.push_back(i);
-      }
+      if (!absl::StartsWith(node.input(i), "^")) sources.Add(i, OpBehind(node.input(i)));
     }
-    return variables;
+    return sources;
   }
 
-  // Whether a tensor is what a resource variable holds, maybe through Identity.
-  bool IsVariableRead(const std::string& given) const {
+  // The op that gives a tensor, maybe through Identity; "_Arg" for an argument.
+  std::string OpBehind(const std::string& given) const {
     const std::string input = OriginOf(given);
-    auto node = nodes_.find(input.substr(0, input.find(':')));
-    return node != nodes_.end() && node->second->op() == "ReadVariableOp";
+    const std::string name = input.substr(0, input.find(':'));
+    if (args_.contains(name)) return "_Arg";
+    auto node = nodes_.find(name);
+    return node == nodes_.end() ? "" : node->second->op();
   }
 
   void IndexProducers() {

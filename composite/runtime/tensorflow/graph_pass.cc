@@ -77,17 +77,16 @@ std::vector<InputFact> FactsOf(const Graph& graph, const Node& node,
   return facts;
 }
 
-// The inputs that are what a variable holds. Only of resource variables: those of TensorFlow 1 are
-// written to in place whoever else holds the buffer.
-std::vector<int> VariablesOf(const Graph& graph, const Node& node) {
-  std::vector<int> variables;
+// Only of resource variables: those of TensorFlow 1 are written to in place whoever else holds the
+// buffer.
+InputSources SourcesOf(const Graph& graph, const Node& node) {
+  InputSources sources;
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Edge* edge = nullptr;
     if (!node.input_edge(i, &edge).ok()) continue;
-    const Node& source = *OriginOf(edge, graph)->src();
-    if (source.type_string() == "ReadVariableOp") variables.push_back(i);
+    sources.Add(i, OriginOf(edge, graph)->src()->type_string());
   }
-  return variables;
+  return sources;
 }
 
 // Puts `def` where `node` was; edges keep their order and places. The name of `node` stays.
@@ -171,7 +170,7 @@ absl::StatusOr<Expansions> ReplaceNodes(const RewriteOptions& rewriting, Graph* 
     auto rewrite = RewriteNode(
         node->def(), rewriting,
         [&](const tensorflow::NodeDef&) { return FactsOf(*graph, *node, &constants); },
-        [&](const tensorflow::NodeDef&) { return VariablesOf(*graph, *node); });
+        [&](const tensorflow::NodeDef&) { return SourcesOf(*graph, *node); });
     if (!rewrite) continue;
     const tensorflow::NodeDef& composite = rewrite->composite;
     if (rewrite->expansion != nullptr) {
@@ -183,7 +182,7 @@ absl::StatusOr<Expansions> ReplaceNodes(const RewriteOptions& rewriting, Graph* 
     } else if (rewrite->is_composition) {
       TF_RETURN_IF_ERROR(Replace(graph, node, composite));
     } else if (rewrite->is_stamped) {
-      for (const char* name : {kConstantsAttr, kVariablesAttr}) {
+      for (const char* name : {kConstantsAttr, kVariablesAttr, kArgumentsAttr}) {
         auto stamp = composite.attr().find(name);
         if (stamp != composite.attr().end()) node->AddAttr(name, stamp->second);
       }

@@ -4,7 +4,6 @@
 
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/registry.h"
-#include "composite/runtime/tensorflow/constant_inputs.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {
@@ -17,7 +16,7 @@ bool MayRewrite(const std::string& op, const RewriteOptions& options) {
 }
 
 absl::optional<NodeRewrite> RewriteNode(const NodeDef& node, const RewriteOptions& options,
-                                        FactsOfNode facts, VariablesOfNode variables) {
+                                        FactsOfNode facts, SourcesOfNode sources) {
   // Its kernel finds out what it computes.
   if (IsAltered(tensorflow::AttrSlice(node))) return absl::nullopt;
   NodeRewrite rewrite;
@@ -27,10 +26,7 @@ absl::optional<NodeRewrite> RewriteNode(const NodeDef& node, const RewriteOption
   rewrite.is_composition = composition.has_value();
   rewrite.composite = composition ? *std::move(composition) : node;
   std::vector<InputFact> known = facts(rewrite.composite);
-  std::vector<int> read = variables(rewrite.composite);
-  // Of a composite that is not known here nothing is known, and nothing is noted.
-  while (!read.empty() && read.back() >= static_cast<int>(known.size())) read.pop_back();
-  auto stamped = WithConstants(rewrite.composite, known, read);
+  auto stamped = WithConstants(rewrite.composite, known, sources(rewrite.composite));
   rewrite.is_stamped = stamped.has_value();
   if (stamped) rewrite.composite = *std::move(stamped);
   const Device device = PlacedOn(rewrite.composite.device(), options.devices);

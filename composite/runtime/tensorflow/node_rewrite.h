@@ -6,12 +6,12 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/tensorflow/composition.h"
+#include "composite/runtime/tensorflow/constant_inputs.h"
 #include "composite/runtime/tensorflow/final_call.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
@@ -33,8 +33,7 @@ struct RewriteOptions {
   Devices devices;
 };
 
-// The inputs of a node that are what a variable holds, in order.
-using VariablesOfNode = absl::FunctionRef<std::vector<int>(const tensorflow::NodeDef&)>;
+using SourcesOfNode = absl::FunctionRef<InputSources(const tensorflow::NodeDef&)>;
 
 // Whether a node of this op can be rewritten: it is a composite, or may become one.
 bool MayRewrite(const std::string& op, const RewriteOptions& options);
@@ -42,7 +41,7 @@ bool MayRewrite(const std::string& op, const RewriteOptions& options);
 // Empty for a node that is no composite and becomes none.
 absl::optional<NodeRewrite> RewriteNode(const tensorflow::NodeDef& node,
                                         const RewriteOptions& options, FactsOfNode facts,
-                                        VariablesOfNode variables);
+                                        SourcesOfNode sources);
 
 // Where a value comes from, seen through Identity, which a frozen variable is. `before(value)` is
 // what the Identity that gives a value reads; empty where none gives it. A graph that was loaded

@@ -229,3 +229,56 @@ def test_tapes(op: Any) -> None:
         np.testing.assert_allclose(tape.gradient(y, w), expected, rtol=1e-4, atol=1e-4)
 
     repeat(step)
+
+
+def captured(op: Any, layers: list[tuple[Any, Any]]) -> Any:
+    """A function of ``x`` whose layers' weights are tensors that it captures."""
+
+    def run(x: Any) -> Any:
+        for w, b in layers:
+            x = op(x, w, b)
+        return x
+
+    return tf.function(run, autograph=False)
+
+
+def test_tensors_that_a_function_captures(op: Any) -> None:
+    layers = [(normal(K, K, seed=i) / K, normal(K, seed=i)) for i in range(3)]
+    function, before = captured(op, layers), packed()
+
+    def step(i: int) -> None:
+        expected = x = normal(24, K, seed=i % 7)
+        for w, b in layers:
+            expected = tf.tanh(tf.matmul(expected, w) + b)
+        np.testing.assert_allclose(function(x), expected, rtol=1e-5, atol=1e-5)
+
+    repeat(step)
+    assert packed() == before + len(layers)
+
+
+def test_arguments_of_a_function_that_change_now_and_then(op: Any) -> None:
+    function, before = tf.function(op, autograph=False), packed()
+    for seed in range(4):
+        w, b = normal(K, N, seed=seed), normal(N, seed=seed)
+        repeat(lambda i, w=w, b=b: check(function, normal(24, K, seed=i), w, b))  # type: ignore[misc]
+    assert packed() > before
+
+
+def test_weights_that_change_within_a_loop_of_a_function(op: Any) -> None:
+    """What is an argument of the loop's body is another tensor in each trip."""
+    w, b = normal(K, K, seed=1) / K, normal(K, seed=2)
+
+    @tf.function
+    def run(x: Any, w: Any) -> Any:
+        for _ in tf.range(3):
+            x = op(x, w, b)
+            w *= 0.5
+        return x
+
+    def step(i: int) -> None:
+        expected = x = normal(24, K, seed=i % 7)
+        for k in range(3):
+            expected = tf.tanh(tf.matmul(expected, w * 0.5**k) + b)
+        np.testing.assert_allclose(run(x, w), expected, rtol=1e-5, atol=1e-5)
+
+    repeat(step)
