@@ -21,13 +21,13 @@ from benchmarks import compare
 from benchmarks.roofline.ceilings import Ceilings, Placed, place
 from benchmarks.rows import Row, collect
 from benchmarks.sides.team import KERNEL, PEERS_PYTHON
-from benchmarks.timing import KINDS_ENVIRONMENT, QUICK_ENVIRONMENT
+from benchmarks.timing import KINDS_ENVIRONMENT, QUICK_ENVIRONMENT, SEED_ENVIRONMENT
 from benchmarks.works.gallery import GALLERY
 from benchmarks.works.layers import LAYERS
 from benchmarks.works.models import MODELS
 
 SUBJECTS = (
-    "roofline", "peers", "growth", "dense", "training", "transformer", "gallery", "eager",
+    "roofline", "peers", "drawn", "growth", "dense", "training", "transformer", "gallery", "eager",
     "decorate", "background_compile", "xla", "idle", "memory", "levels", "models", "regions",
     "saved", "quantized", "ready",
 )  # fmt: skip
@@ -125,9 +125,10 @@ def _known(
     "kinds",
     multiple=True,
     callback=_known,
-    help="peers and growth: layers of this kind only, of all shapes; gallery: this op only; "
+    help="peers, drawn and growth: layers of this kind only, of all shapes; gallery: this op only; "
     "models and saved: this model only; ready: this case only; may be repeated",
 )
+@click.option("--seed", type=int, help="drawn: of the shapes; another one in each run without it")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
 @click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw ratios and roofline (SVG)")
@@ -147,6 +148,7 @@ def main(
     subjects: tuple[str, ...],
     quick: bool,
     kinds: tuple[str, ...],
+    seed: int | None,
     json_path: Path | None,
     markdown: Path | None,
     plot: Path | None,
@@ -166,6 +168,8 @@ def main(
     from benchmarks.report.ratios import draw as draw_ratios
 
     console = Console()
+    if seed is not None:
+        os.environ[SEED_ENVIRONMENT] = str(seed)
     if read is None:
         results = measured(subjects or SUBJECTS, console, quick=quick, kinds=kinds)
     else:

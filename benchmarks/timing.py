@@ -23,6 +23,10 @@ KINDS_ENVIRONMENT = "COMPOSITE_BENCH_KINDS"
 KINDS = tuple(filter(None, os.environ.get(KINDS_ENVIRONMENT, "").split(",")))
 """The kinds of layers, and the ops of the gallery, that are timed; all of them if there is none."""
 
+SEED_ENVIRONMENT = "COMPOSITE_BENCH_SEED"
+SEED = int(os.environ.get(SEED_ENVIRONMENT) or time.time_ns() % 1_000_000)
+"""Of what is drawn; another one in each process without one in the environment."""
+
 _CHUNK_SECONDS = 2e-3  # long against the clock and the loop, short against a spell of noise
 LEAST_ROUNDS = 5 if QUICK else 15
 

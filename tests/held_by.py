@@ -206,6 +206,9 @@ HELD_BY: dict[str, str] = {
         "scanning.py compiler/tvm/strategy/cpu/scan.py"
     ),
     "tests/compiler/tvm/lower/test_lower_softmax.py": "softmax.py",
+    "tests/compiler/tvm/machine/test_machine.py": (
+        "compiler/tvm/machine/__init__.py gpu.py compiler/tvm/machine/levels.py"
+    ),
     "tests/compiler/tvm/ir/test_walk.py": "anchors.py dtypes.py tensor.py",
     "tests/compiler/tvm/lower/test_randoms.py": "compiler/tvm/math/philox.py",
     "tests/compiler/tvm/math/test_elementary.py": (

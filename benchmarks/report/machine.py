@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from composite.compiler.tvm import Target
-from composite.compiler.tvm.target import BFLOAT16
+from composite.compiler.tvm.machine import BFLOAT16
 
 KINDS = ("sse42", "avx2", "avx512", "amx")
 """Kinds of machines: each has a page of its own, since other kernels run there."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from composite.compiler.tvm.build import Kernel
-from composite.compiler.tvm.target import AARCH64
+from composite.compiler.tvm.machine import AARCH64
 
 CROSS_DRIVER = "aarch64-linux-gnu-gcc"
 

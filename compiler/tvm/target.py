@@ -8,38 +8,31 @@ Above the psABI's own levels is one with instructions for products of bfloat16 a
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
+from typing import Any
+
+from typing_extensions import Self
+
+from composite.compiler.tvm.machine import (
+    AARCH64,
+    BFLOAT16,
+    GPUS,
+    HIGHEST,
+    LEVELS,
+    GpuMachine,
+    Machine,
+    host_level,
+    machine_named,
+    machine_of,
+)
 
 ENVIRONMENT = "COMPOSITE_ISA"
+MACHINE = "COMPOSITE_MACHINE"
 
-CUDA_LEVELS = ("sm_80", "sm_90", "sm_90a", "sm_100")
+CUDA_LEVELS = tuple(GPUS)
 MOST_BLOCKS = (1 << 31) - 1
 """Blocks of a grid on NVIDIA's GPUs, in its first dimension."""
-
-BFLOAT16 = "x86-64-v4-bf16"
-"""The level of CPUs that multiply bfloat16 and 8-bit integers: x86-64-v4 with AVX512_BF16, VNNI."""
-
-AARCH64 = "aarch64"
-"""The level of 64-bit ARM CPUs, all of which have NEON: vectors of 128 bits, fused products."""
-
-# float32 elements in a vector register, and how many registers there are.
-_SHAPES = {
-    "x86-64-v2": (4, 16),
-    "x86-64-v3": (8, 16),
-    "x86-64-v4": (16, 32),
-    BFLOAT16: (16, 32),
-    AARCH64: (4, 32),
-}
-
-# Flags of /proc/cpuinfo that each level adds to the one before. Their names sort as they do.
-_LEVELS = (
-    ("x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
-    ("x86-64-v3", "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"),
-    ("x86-64-v4", "avx512bw avx512cd avx512dq avx512f avx512vl"),
-    (BFLOAT16, "avx512_bf16 avx512_vnni"),
-)
 
 
 @dataclass(frozen=True)
@@ -50,35 +43,44 @@ class Target:
         mcpu: LLVM's name of the CPU.
         isa: The level that a CPU must have to run the kernel.
         cores: How many threads the schedule is made for.
-        lanes: float32 elements in a vector register.
-        registers: How many vector registers there are.
+        machine: The processor that the schedule is made for.
         over_ring: Whether floats stand for elements of a ring, see :mod:`.algebra`; of CPUs alone.
     """
 
     mcpu: str
     isa: str
     cores: int
-    lanes: int
-    registers: int
+    machine: Machine | GpuMachine
     over_ring: bool = False
 
     @classmethod
-    def of(cls, isa: str, cores: int) -> Target:
-        """Return the target for a level."""
-        if isa not in _SHAPES:
-            raise ValueError(f"{isa!r} is no level that kernels are made for: {', '.join(_SHAPES)}")
-        lanes, registers = _SHAPES[isa]
+    def of(cls, isa: str, cores: int, machine: Machine | None = None) -> Target:
+        """Return the target for a level, and for a processor or any one of that level.
+
+        Raises:
+            ValueError: For a level that kernels are not made for.
+        """
         mcpu = "generic" if isa == AARCH64 else isa.removesuffix("-bf16")
-        return cls(mcpu, isa, cores, lanes, registers)
+        return cls(mcpu, isa, cores, machine_of(isa, machine))
 
     @classmethod
     def host(cls) -> Target:
         """Return the target for this machine: its highest level, its usable cores.
 
-        COMPOSITE_ISA in the environment names a lower level, to do without what is above it.
+        COMPOSITE_ISA in the environment names a lower level, to do without what is above it;
+        COMPOSITE_MACHINE the processor that schedules are made for, see `machine_named`.
+
+        Raises:
+            ValueError: If the environment names a level or a processor that there is not.
         """
-        level = min(_host_level(), os.environ.get(ENVIRONMENT) or _LEVELS[-1][0])
-        return cls.of(level, len(os.sched_getaffinity(0)))
+        level = min(host_level(), os.environ.get(ENVIRONMENT) or HIGHEST)
+        machine = machine_named(os.environ.get(MACHINE) or "level", level)
+        return cls.of(level, len(os.sched_getaffinity(0)), machine)
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Self:
+        """Return the target whose ``dataclasses.asdict`` these facts are."""
+        return cls(**{**facts, "machine": Machine.of(facts["machine"])})
 
     @property
     def device(self) -> str:
@@ -93,7 +95,8 @@ class Target:
     @property
     def key(self) -> str:
         """A short text that differs where the generated code does."""
-        return f"{self.isa}-{self.cores}{'-ring' * self.over_ring}"
+        machine = "" if self.machine == LEVELS.get(self.isa) else f"-{self.machine.name}"
+        return f"{self.isa}-{self.cores}{machine}{'-ring' * self.over_ring}"
 
     @property
     def has_fma(self) -> bool:
@@ -116,9 +119,14 @@ class Target:
         return self.isa == BFLOAT16
 
     @property
-    def cache_bytes(self) -> int:
-        """Bytes that a task may keep near: about half of a small L2 cache."""
-        return 256 * 1024
+    def lanes(self) -> int:
+        """float32 elements in a vector register."""
+        return self.machine.lanes
+
+    @property
+    def registers(self) -> int:
+        """How many vector registers there are."""
+        return self.machine.registers
 
     def tvm(self) -> dict[str, object]:
         """Return TVM's description of the target."""
@@ -158,7 +166,7 @@ class CudaTarget(Target):
             raise ValueError(
                 f"{name!r} is no level that kernels are made for: {', '.join(CUDA_LEVELS)}"
             )
-        return cls(name, name, cores=1, lanes=1, registers=255, tensor_float_32=tensor_float_32)
+        return cls(name, name, 1, GPUS[name], tensor_float_32=tensor_float_32)
 
     @classmethod
     def of_device(cls, device: str, *, tensor_float_32: bool = False) -> CudaTarget:
@@ -176,6 +184,11 @@ class CudaTarget(Target):
         is_portable = int(level[3:]) // 10 != number // 10
         known_level = cls.level(level, tensor_float_32=tensor_float_32)
         return replace(known_level, is_portable=is_portable)
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Self:
+        """Return the target whose ``dataclasses.asdict`` these facts are."""
+        return cls(**{**facts, "machine": GpuMachine(**facts["machine"])})
 
     @property
     def device(self) -> str:
@@ -201,20 +214,3 @@ class CudaTarget(Target):
     def tvm(self) -> dict[str, object]:
         """Return TVM's description of the target."""
         return {"kind": "cuda", "arch": self.isa}
-
-
-@cache
-def _host_level() -> str:
-    flags: set[str] = set()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("flags"):
-            flags = set(line.partition(":")[2].split())
-            break
-    found = [level for i, (level, _) in enumerate(_LEVELS) if _has(flags, i)]
-    if not found:
-        raise RuntimeError("kernels need an x86-64 CPU with at least SSE4.2 (x86-64-v2)")
-    return found[-1]
-
-
-def _has(flags: set[str], level: int) -> bool:
-    return all(flags >= set(needed.split()) for _, needed in _LEVELS[: level + 1])

@@ -32,7 +32,7 @@ from composite.compiler.emit.stubs import stubs
 from composite.compiler.emit.timings import timings
 from composite.compiler.emit.wrapper import wrapper
 from composite.compiler.tvm.link import LinkError, driver
-from composite.compiler.tvm.target import AARCH64
+from composite.compiler.tvm.machine import AARCH64
 from composite.kernels import key
 from composite.ops.op import CompositeOp
 from composite.ops.registry import OPS

@@ -26,6 +26,7 @@ from composite.cli.explain import explain
 from composite.cli.export import export
 from composite.cli.info import info
 from composite.cli.lint import lint
+from composite.cli.machine import machine
 from composite.cli.opt import opt
 from composite.cli.recognize import recognize
 from composite.cli.replay import replay
@@ -110,6 +111,7 @@ for _command in (
     merge,
     export,
     info,
+    machine,
     accelerate,
     bisect,
     recognize,

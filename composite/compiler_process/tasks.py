@@ -90,7 +90,7 @@ class Task:
         """The task of a message."""
         function, schema = message.data
         facts = {**message.facts}
-        facts["target"] = _TARGETS[facts.pop("device")](**facts["target"])
+        facts["target"] = _TARGETS[facts.pop("device")].read(facts["target"])
         return cls(function, schema, **facts)
 
 

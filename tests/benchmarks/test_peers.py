@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import growth, peers
+from benchmarks import drawn, growth, peers
 from benchmarks.sides.team import Comparison
 from benchmarks.timing import Timings
 from benchmarks.works import catalogue
+from benchmarks.works import drawn as drawn_works
 from benchmarks.works.work import Work
 
 
@@ -36,7 +37,7 @@ class FakeTeam:
 
 @pytest.fixture(autouse=True)
 def team(monkeypatch: pytest.MonkeyPatch) -> None:
-    for subject in (peers, growth):
+    for subject in (peers, drawn, growth):
         monkeypatch.setattr(subject, "Team", FakeTeam)
 
 
@@ -59,3 +60,15 @@ def test_every_growth_has_its_rows() -> None:
     named = {what: len(works) for what, works in catalogue.growths()}
     found = [row.data["growth"] for row in rows]
     assert {what: found.count(what) for what in found} == named
+
+
+def test_drawn_shapes_have_rows_and_each_kind_its_mean() -> None:
+    _, rows = shown(drawn.rows(7))
+    for kind, works in drawn_works.works(7):
+        mine, rows = rows[: len(works) + 1], rows[len(works) + 1 :]
+        assert [row.data["title"] for row in mine[:-1]] == [work.title for work in works]
+        assert mine[-1].what == f"{kind}: geometric mean of {len(works)} drawn shapes"
+        assert mine[-1].value == pytest.approx(2)
+        assert "seed 7; least 2.00 of" in mine[-1].detail
+        assert mine[-1].holds is (None if drawn_works.KINDS[kind].aim is None else True)
+    assert rows == []

@@ -11,8 +11,8 @@ from composite.compiler import tvm as backend
 from composite.compiler.tvm.build import Written, make_module
 from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.tensor import Parameter, Tensor
+from composite.compiler.tvm.machine import BFLOAT16
 from composite.compiler.tvm.plan.plan import make_plan
-from composite.compiler.tvm.target import BFLOAT16
 from tests.compiler.tvm.host import Loaded
 
 

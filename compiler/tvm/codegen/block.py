@@ -22,8 +22,6 @@ Stmt = Any
 INDEX = "int64"
 NAMED = "composite_named_"
 """What begins the names of calls that stand for elementary functions: see `Block.named`."""
-LINE_BYTES = 64
-"""A line of the cache, which is what a prefetch brings."""
 _STACK_BYTES = 16 * 1024
 
 

@@ -19,7 +19,6 @@ from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.codegen.block import (
     INDEX,
-    LINE_BYTES,
     Block,
     Buffer,
     Stmt,
@@ -28,6 +27,7 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.dims import Dim, floordiv
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.machine import LINE_BYTES
 from composite.compiler.tvm.target import MOST_BLOCKS
 
 WARP = 32

@@ -24,6 +24,7 @@ from composite.compiler.tvm.ir.constants import Constants
 from composite.compiler.tvm.ir.dims import Dim, product, shape_text, static_shape
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.machine import Machine
 from composite.compiler.tvm.math.numeric import storage_dtype, to_storage
 from composite.compiler.tvm.plan.in_place import Forwards
 from composite.compiler.tvm.plan.plan import Plan
@@ -170,6 +171,13 @@ class Context:
         """Tell the block what it is written for."""
         self.block.fuses = self.target.has_fma
         self.block.named = self.target.over_ring
+
+    @property
+    def machine(self) -> Machine:
+        """The CPU that the kernel is written for."""
+        machine = self.target.machine
+        assert isinstance(machine, Machine), "strategies for CPUs are asked for CPUs alone"
+        return machine
 
     def lanes(self, dtype: str) -> int:
         """Return how many elements of a compute dtype fill a vector register."""

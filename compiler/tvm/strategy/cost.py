@@ -11,9 +11,6 @@ from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 
-_L2_CACHES = 4
-"""How many times as much an L2 cache may hold as a task keeps near."""
-
 
 def is_read(tensor: Tensor, stage: Stage, context: Context) -> bool:
     """Return whether the tensor comes from a buffer, not from the loops of the stage."""
@@ -35,14 +32,9 @@ def cost_of(tensors: Iterable[Tensor], stage: Stage, context: Context) -> int:
 
 
 def reads_from_afar(stage: Stage, context: Context) -> bool:
-    """Return whether a stage reads, beside what its anchors do, what no L2 cache holds."""
+    """Return whether a stage reads, beside what its anchors do, what no cache of a core holds."""
     sizes = ((static_size(t.shape) or 0) * ITEM_SIZE[t.dtype] for t in read_beside(stage, context))
-    return any(size > near_bytes(context) for size in sizes)
-
-
-def near_bytes(context: Context) -> int:
-    """Return the bytes that some L2 cache may hold: more come from beyond any."""
-    return _L2_CACHES * context.target.cache_bytes
+    return any(size > context.machine.near for size in sizes)
 
 
 def read_beside(stage: Stage, context: Context) -> list[Tensor]:

@@ -11,11 +11,6 @@ from composite.compiler.tvm.codegen.block import Block, index
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context, Trips
 
-PARALLEL_CYCLES = 10_000
-"""Work below this many cycles (about 3 us) stays on the thread that calls. Above, the launch
-decides whether other threads take part: waking one takes 20 to 45 us, but in a stack of layers it
-is still awake, and handing it a share takes less than 1 us."""
-
 
 def tasks(
     context: Context, extent: Expr | int, cycles: Expr | int, body: Callable[[Expr], None]
@@ -33,19 +28,16 @@ def tasks(
             body(task)
         return
     if isinstance(cycles, int):
-        parallel = context.choose("tasks", ("inline", "parallel"), _worth(cycles)) == "parallel"
+        default = "parallel" if cycles >= context.machine.parallel else "inline"
+        parallel = context.choose("tasks", ("inline", "parallel"), default) == "parallel"
         with block.loop(extent, "task", parallel=parallel) as task:
             body(task)
         return
-    least = context.choose("tasks.cycles", (10_000, 30_000, 100_000), PARALLEL_CYCLES)
+    least = context.choose("tasks.cycles", (10_000, 30_000, 100_000), context.machine.parallel)
     with block.when(index(cycles) < index(least)), block.loop(extent, "task") as task:
         body(task)
     with block.otherwise(), block.loop(extent, "task", parallel=True) as task:
         body(task)
-
-
-def _worth(cycles: int) -> str:
-    return "parallel" if cycles >= PARALLEL_CYCLES else "inline"
 
 
 def _tasks_of_trip(

@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from composite.compiler.tvm import Target
 from composite.compiler.tvm.build import generate, make_module
+from composite.compiler.tvm.machine import AARCH64, BFLOAT16
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.read.reader import read_function
-from composite.compiler.tvm.target import AARCH64, BFLOAT16, CudaTarget
+from composite.compiler.tvm.target import CudaTarget
 from tests.compiler.tvm.conftest import library_of
 
 

@@ -15,7 +15,8 @@ import tensorflow as tf
 import composite
 from composite.aot import stated_calls
 from composite.compiler import tvm as backend
-from composite.compiler.tvm.target import AARCH64, Target
+from composite.compiler.tvm.machine import AARCH64
+from composite.compiler.tvm.target import Target
 from composite.kernels import emulated, host, produce, verify
 from examples.digits import ops
 

@@ -26,10 +26,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     packed_from,
 )
 from composite.compiler.tvm.strategy.loop_trips import LoopTrips, reads_in_place
-from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter, write_together
-
-_LEAST_TRIP = 3000
-"""Cycles of a trip below which a second thread costs more in waiting than it saves."""
+from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter, write_together
 
 
 class Recurrence:
@@ -156,10 +153,12 @@ class _Writer:
         """Write the loop, for a team or for one thread, knowing of so many trips at least."""
         trips = self._loop.trips
         cycles = stage_cycles(self._trips.stages)
-        if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(least):
+        machine = self._context.machine
+        is_short = cycles < machine.meeting
+        if self._context.target.cores == 1 or is_short or not self._is_for_team(least):
             self._loop_over(least, team=False)
         else:  # where the call decides, a launch leaves a short loop to one thread by itself
-            is_long = not isinstance(trips, int) or trips * cycles >= PARALLEL_CYCLES
+            is_long = not isinstance(trips, int) or trips * cycles >= machine.parallel
             default = "team" if is_long else "alone"
             who = self._context.choose("recurrence.threads", ("alone", "team"), default)
             self._loop_over(least, team=who == "team")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from composite import quant
 from composite.compiler.tvm import Target
 from composite.compiler.tvm.build import generate, write
-from composite.compiler.tvm.target import AARCH64, BFLOAT16
+from composite.compiler.tvm.machine import AARCH64, BFLOAT16
 from tests.compiler.tvm.conftest import library_of
 
 HOST = Target.host().isa

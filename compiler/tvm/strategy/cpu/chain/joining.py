@@ -21,12 +21,8 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.blocking import BLOCK_ROWS, guess
 from composite.compiler.tvm.strategy.cpu.product.product import float_product
-from composite.compiler.tvm.target import Target
 
 _BLOCKS_PER_CORE = 2
-
-_CACHES = 2
-"""How many times what a task keeps near the L2 cache of a core holds."""
 
 _MOST_PRODUCTS = 128
 """Multiplications for an element that is handed on, above which it costs nothing beside them."""
@@ -34,12 +30,11 @@ _MOST_PRODUCTS = 128
 
 def joined_stages(context: Context) -> list[Stage]:
     """Return the stages that are written for the plan of a context, in order."""
-    target = context.target
-    chained = row_chains(context.plan, lambda s: may_join(s, target), lambda s: pays(s, target))
+    chained = row_chains(context.plan, lambda s: may_join(s, context), lambda s: pays(s, context))
     return join_siblings(chained, context.plan.stored)
 
 
-def may_join(stage: Stage, target: Target) -> bool:
+def may_join(stage: Stage, context: Context) -> bool:
     """Return whether a stage may be in a chain."""
     if 0 in stage.shape or any(isinstance(t.node, Constant) for t in stage.stores):
         return False
@@ -50,19 +45,19 @@ def may_join(stage: Stage, target: Target) -> bool:
         return False
     if not (isinstance(found.depth, int) and isinstance(found.columns, int)):
         return False  # the second factor would be packed for each block
-    return found.depth * found.columns * ITEM_SIZE[found.dtype] <= target.cache_bytes
+    return found.depth * found.columns * ITEM_SIZE[found.dtype] <= context.machine.held
 
 
-def pays(chain: Stage, target: Target) -> bool:
+def pays(chain: Stage, context: Context) -> bool:
     """Return whether a chain is better than its parts; a batch that the call decides is guessed."""
     *batch, rows = chain.shape
     if not isinstance(rows, int):
         return False  # a call may have few of them, for which a stage alone has loops of its own
     count = guess(product(batch)) * rows
-    if count // (BLOCK_ROWS // 2) < _BLOCKS_PER_CORE * target.cores:
+    if count // (BLOCK_ROWS // 2) < _BLOCKS_PER_CORE * context.target.cores:
         return False
     saved = row_bytes(chain, [t for t in handed_on(chain) if t not in chain.stores])
-    if saved * count < _CACHES * target.cache_bytes * target.cores:
+    if saved * count < context.machine.l2.size * context.target.cores:
         return False
     return _products(chain) <= _MOST_PRODUCTS * saved // 4
 

@@ -170,7 +170,7 @@ def _block_rows(stage: Stage, rows: int, context: Context) -> int:
 
     Equal blocks, if the number of rows has such a divisor.
     """
-    near = context.target.cache_bytes // max(1, row_bytes(stage, handed_on(stage)))
+    near = context.machine.held // max(1, row_bytes(stage, handed_on(stage)))
     default = max(BLOCK_ROWS // 2, min(BLOCK_ROWS, near))
     most = context.choose("chain.rows", (24, BLOCK_ROWS, 96, 192), default)
     blocks = equal_blocks(rows, most)

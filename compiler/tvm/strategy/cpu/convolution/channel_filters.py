@@ -114,7 +114,7 @@ class _Writer:
         lines, width = (guess(c) for c in self._node.window.counts)
         reach, step = self._window.reach[0], self._window.strides
         row = (width * step[1] + self._window.reach[1]) * self._lanes * ITEM_SIZE[self._dtype]
-        held = (self._context.target.cache_bytes // 2 // row - reach) // step[0] + 1
+        held = (self._context.machine.held // 2 // row - reach) // step[0] + 1
         return max(1, min(lines, held))
 
     def write(self) -> None:

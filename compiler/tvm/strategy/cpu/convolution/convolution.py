@@ -101,7 +101,7 @@ class _Writer:
         share = max(_FEWEST_PIXELS, count * lines * width // parts)
         pixels = max(1, min(_PIXELS, share) // max(1, width))
         line_bytes = guess(image.shape[2]) * self._strip.channels * ITEM_SIZE[filters.dtype]
-        held = self._context.target.cache_bytes // max(1, line_bytes * window.strides[0])
+        held = self._context.machine.held // max(1, line_bytes * window.strides[0])
         own = max(1, min(pixels, held))
         if own < lines or not isinstance(rows, int):
             own = _equal_share(lines, own) if isinstance(rows, int) else own
@@ -114,7 +114,7 @@ class _Writer:
         """Return how many panels are multiplied at a time: what the cache holds."""
         filters = self._filters
         size = filters.depth * filters.tile.vectors * filters.lanes * ITEM_SIZE[filters.dtype]
-        pieces = ceildiv(filters.panels, max(1, self._context.target.cache_bytes // size))
+        pieces = ceildiv(filters.panels, max(1, self._context.machine.held // size))
         if not self._shared:
             others = max(1, self._cut.tasks * filters.groups)
             pieces = max(pieces, min(filters.panels, ceildiv(self._wanted, others)))
@@ -219,7 +219,8 @@ def _filters(node: Convolution, dtype: str, context: Context) -> Filters | None:
     lanes = context.lanes(dtype)
     vectors = ceildiv(count // groups, lanes)
     tile = min(
-        tiles(context.target), key=lambda t: ceildiv(vectors, t.vectors) * t.cycles() / t.rows
+        tiles(context.target),
+        key=lambda t: ceildiv(vectors, t.vectors) * t.cycles(context.machine) / t.rows,
     )
     window, own = (rows, columns, int(step.count(channels))), count // groups
     return Filters(node.filter, window, groups, own, tile, dtype, lanes, step, node.transposed)

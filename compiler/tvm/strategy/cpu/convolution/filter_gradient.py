@@ -108,7 +108,8 @@ class _Writer:
         self._steps = node.window.size[0] * node.window.size[1] * strip.channels
         vectors = ceildiv(filters, self._lanes)
         self._tile = min(
-            tiles(context.target), key=lambda t: ceildiv(vectors, t.vectors) * t.cycles() / t.rows
+            tiles(context.target),
+            key=lambda t: ceildiv(vectors, t.vectors) * t.cycles(context.machine) / t.rows,
         )
         self._panels = ceildiv(vectors, self._tile.vectors)
         self._width = self._panels * self._tile.vectors * self._lanes
@@ -120,7 +121,7 @@ class _Writer:
         lines, width = (guess(c) for c in self._node.window.counts)
         image = self._node.image.shape
         size = guess(image[2]) * self._depth * ITEM_SIZE[self._dtype]
-        held = self._context.target.cache_bytes // max(1, size * self._node.window.strides[0])
+        held = self._context.machine.held // max(1, size * self._node.window.strides[0])
         fit = max(1, min(_WINDOWS // max(1, width), held))
         return ceildiv(max(1, lines), ceildiv(max(1, lines), fit))
 
@@ -128,7 +129,7 @@ class _Writer:
         """Return a part of the steps: whole tiles, and sums that the cache holds."""
         parts = ceildiv(self._steps, self._tile.rows)
         size = self._tile.rows * self._width * ITEM_SIZE[self._dtype]
-        held = max(1, self._context.target.cache_bytes // size)
+        held = max(1, self._context.machine.held // size)
         wanted = max(2 * self._context.target.cores, ceildiv(parts, held))
         return ceildiv(parts, wanted) * self._tile.rows
 

@@ -114,7 +114,7 @@ class _Writer:
         pieces = ceildiv(2 * self._context.target.cores, images)
         pixels = guess(self._node.sizes[0]) * guess(self._node.sizes[1])
         size = max(1, pixels) * self._lanes * ITEM_SIZE[self._dtype]
-        held = max(1, self._context.target.cache_bytes // size)
+        held = max(1, self._context.machine.held // size)
         return ceildiv(self._vectors, max(ceildiv(self._vectors, held), pieces))
 
     def write(self) -> None:

@@ -25,6 +25,7 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
 )
 from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import from_storage
 from composite.compiler.tvm.strategy.context import Context
@@ -39,12 +40,10 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
 )
 from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
-from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks
+from composite.compiler.tvm.strategy.tasks import Tasks
 
 _STEPS = {1: 4, 2: 4, 3: 3, 4: 2}
 """Rows of the result -> rows of the matrix at a time: as registers for factors and cache allow."""
-_SUMS = 4096
-"""The most sums of a task: 16 KB."""
 _TASKS_PER_CORE = 2
 _LEAST_DEPTH = 64
 """Steps of k below which a piece of them is not worth sums of its own."""
@@ -96,7 +95,7 @@ class _Writer(ThinWriter):
 
 def _width(matrices: Matrices, lanes: int, context: Context) -> int:
     """Return how many columns a task takes; a team in a loop shares them, and has no pieces."""
-    most = _SUMS // matrices.rows
+    most = context.machine.sums // ITEM_SIZE["float32"] // matrices.rows
     most = context.choose("axpy.columns", [most >> i for i in range(4)], most)
     share = ceildiv(matrices.columns, context.target.cores if context.trips is not None else 1)
     return ceildiv(max(lanes * 4, min(most, share)), lanes) * lanes
@@ -112,7 +111,11 @@ def _pieces(
     """Return into how many pieces k is cut, so that all threads have work; 1 within a loop."""
     if context.trips is not None or context.target.cores == 1 or product.batch:
         return 1
-    if not isinstance(tasks, int) or not isinstance(cycles, int) or cycles < PARALLEL_CYCLES:
+    if (
+        not isinstance(tasks, int)
+        or not isinstance(cycles, int)
+        or cycles < context.machine.parallel
+    ):
         return 1
     wanted = ceildiv(_TASKS_PER_CORE * context.target.cores, tasks)
     most = max(1, matrices.depth // _LEAST_DEPTH)

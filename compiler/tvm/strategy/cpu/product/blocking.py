@@ -150,7 +150,7 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
     columns = _WIDE
     if sizes.long_rows:
-        held = context.target.cache_bytes // (4 * max(1, min(step, sizes.depth)))
+        held = context.machine.held // (4 * max(1, min(step, sizes.depth)))
         columns = max(_WIDE, min(_WIDEST, held))
     most = max(tile.vectors, columns // (lanes * tile.vectors) * tile.vectors)
     pieces = max(wanted, ceildiv(sizes.vectors, most))
@@ -171,7 +171,7 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
 def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: bool) -> Blocking:
     target = context.target
     panel_bytes = max(1, sizes.depth) * tile.vectors * lanes * 4
-    held = max(1, target.cache_bytes // panel_bytes)
+    held = max(1, context.machine.held // panel_bytes)
     panels = min(4, held)
     have = ceildiv(sizes.vectors, tile.vectors)
     spread = ceildiv(2 * target.cores, sizes.batch)

@@ -16,7 +16,6 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane, Storage
 from composite.compiler.tvm.codegen.block import (
-    LINE_BYTES,
     Block,
     Buffer,
     ceil_quotient,
@@ -28,6 +27,7 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.machine import LINE_BYTES
 from composite.compiler.tvm.math.numeric import from_storage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.product import (
@@ -49,9 +49,6 @@ _SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (4, 1)}
 for so many sums; of more rows two columns and one step."""
 _LEAST_LANES = 8
 """Lanes that are reckoned with where a vector has fewer."""
-_AHEAD_BYTES = 2048
-"""How far ahead a stream is prefetched. What the hardware fetches by itself comes too late where
-several rows are multiplied: the instructions that a CPU looks ahead are then too few lines."""
 _TASK_COLUMNS = 64
 _STEPS = 256
 """Vectors that are added up by themselves where there are many: a longer sum loses accuracy."""
@@ -209,12 +206,17 @@ class _Columns:
         return [self._total([sums, *totals], i, count_of_sums) for i in range(count_of_sums)]
 
     def _prefetch(self, bases: Sequence[Expr], k: Expr, count: int) -> None:
-        """Prefetch of each stream what follows ``count`` elements from k on after a while."""
+        """Prefetch of each stream what follows ``count`` elements from k on after a while.
+
+        What the hardware fetches by itself comes too late where several rows are multiplied: the
+        instructions that a CPU looks ahead are then too few lines.
+        """
         storage = self._b.storage
         size = ITEM_SIZE[storage.dtype]
+        ahead = self._context.machine.prefetch // size
         for base in bases:
             for i in range(0, count, LINE_BYTES // size):
-                self._block.prefetch(storage.buffer, base + k + (_AHEAD_BYTES // size + i))
+                self._block.prefetch(storage.buffer, base + k + (ahead + i))
 
     def _in_pieces(
         self, sums: Buffer, whole: int, steps: Callable[[Expr | int, Expr | int], None]

@@ -28,6 +28,7 @@ from composite.compiler.tvm.codegen.block import ceil_quotient, index, minimum, 
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, divide
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.machine import PAGE_BYTES
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost
@@ -49,12 +50,8 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
 from composite.compiler.tvm.strategy.cpu.product.steps import Part, Step
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile, other_tiles, thin_tiles, tiles
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
-from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter
+from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 
-_LATENCY, _GROUP_LATENCY = 5.0, 6.0
-"""Cycles until a sum can be added to again, and one that is lost where instructions wait."""
-
-_PAGE_BYTES = 4096
 _CROWDED = 0.1
 """Rows that begin a page apart take each other's place in an L1 cache: what each row of a tile
 costs above those of the widest one, as a part. 6x2 took 1.6 times as long as 4x3."""
@@ -209,7 +206,7 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     depth = ceildiv(depth, step.size)
     high = ceildiv(rows, ceildiv(rows, tile.rows))  # balanced: the larger of the two sizes
     panels = ceildiv(vectors, tile.vectors)
-    cycles = Tile(high, tile.vectors).cycles(_GROUP_LATENCY if step.is_group else _LATENCY)
+    cycles = Tile(high, tile.vectors).cycles(context.machine, groups=step.is_group, lost=1.0)
     if isinstance(row_count, int) and row_count <= tile.rows and _is_shared(arrangement, context):
         panels = ceildiv(panels, context.target.cores) * context.target.cores
     multiply = rows / high * panels * cycles * depth
@@ -244,13 +241,13 @@ def _are_pages_apart(arrangement: Arrangement) -> bool:
     if where is None or not isinstance(where.strides[-2], int):
         return False
     pitch = where.strides[-2] * ITEM_SIZE[where.storage.dtype]
-    return pitch > 0 and pitch % _PAGE_BYTES == 0
+    return pitch > 0 and pitch % PAGE_BYTES == 0
 
 
 def _is_shared(arrangement: Arrangement, context: Context) -> bool:
     """Return whether the factor is so large that it is worth several threads that no loop has."""
     cycles = work_cycles(arrangement.product, context, 0)
-    return context.trips is None and isinstance(cycles, int) and cycles >= PARALLEL_CYCLES
+    return context.trips is None and isinstance(cycles, int) and cycles >= context.machine.parallel
 
 
 def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:

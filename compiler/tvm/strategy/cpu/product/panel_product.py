@@ -14,7 +14,6 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Strided
 from composite.compiler.tvm.codegen.block import (
-    LINE_BYTES,
     Buffer,
     index,
     minimum,
@@ -23,9 +22,9 @@ from composite.compiler.tvm.codegen.block import (
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.machine import LINE_BYTES
 from composite.compiler.tvm.math.numeric import add
 from composite.compiler.tvm.strategy.context import Context, Packing
-from composite.compiler.tvm.strategy.cost import near_bytes
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows, RowPacker
@@ -43,12 +42,6 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
     pieces,
     steps_at_once,
 )
-
-_NEAR_BYTES = 24 * 1024
-"""Bytes of a panel that stay in an L1 cache, beside what is multiplied with it."""
-
-_AHEAD_BYTES = 2048
-"""How far ahead the panels of a single tile are prefetched."""
 
 
 @dataclass(frozen=True)
@@ -190,13 +183,10 @@ class PanelProduct:
             return False
         line = piece.depth * ITEM_SIZE[self._dtype]
         width = self._tile.vectors * self._lanes
-        if line * width <= _NEAR_BYTES:
+        if line * width <= self._context.machine.panel:
             return True
         rows = self._blocking.fixed_rows or self._blocking.block_rows
-        return (
-            self._arrangement.is_packed
-            and line * (width + rows) <= self._context.target.cache_bytes
-        )
+        return self._arrangement.is_packed and line * (width + rows) <= self._context.machine.held
 
     def _one_tile(
         self,
@@ -274,7 +264,7 @@ class PanelProduct:
             return False
         steps = math.prod(packing.shape) // self._arrangement.step.size
         held = steps * ITEM_SIZE[self._dtype]
-        return self._context.trips is not None or held <= near_bytes(self._context)
+        return self._context.trips is not None or held <= self._context.machine.near
 
     def _ahead(
         self,
@@ -301,7 +291,7 @@ class PanelProduct:
         lines = ceildiv(tile.vectors * self._lanes * self._unroll, line)
         each = ceildiv(lines, count) if isinstance(count, int) else 1
         if isinstance(count, int) and count == 1:
-            start = packed.panel_at(p) + _AHEAD_BYTES // size
+            start = packed.panel_at(p) + self._context.machine.prefetch // size
             return self._prefetch(packed.buffer, start, each, each * line, level=1)
         start = packed.panel_at(p + 1) + number * (steps * each * line)
         pitch: Expr | int = each * line
@@ -337,7 +327,7 @@ class PanelProduct:
         depth, rows, size = piece.depth, self._rows, ITEM_SIZE[self._dtype]
         if not isinstance(depth, int) or not isinstance(rows, int) or arrangement.broadcast[1]:
             return None
-        near = self._context.target.cache_bytes
+        near = self._context.machine.held
         are_small = math.prod(arrangement.packing.shape) * size <= near // 2
         if where.strides[-2:] != (depth, 1) or not are_small or rows * depth * size <= near:
             return None

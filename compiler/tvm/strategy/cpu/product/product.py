@@ -23,7 +23,7 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import ConstantPacking, Context
 from composite.compiler.tvm.strategy.cpu.product.steps import BFLOAT16_PAIRS, Step, integer_steps
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
-from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter
+from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 
 _FLOATS = ("float32", "float64")
 
@@ -34,9 +34,6 @@ _STREAMED = ((1 << 20, 8), (1 << 25, 24))
 """Up to so many bytes, a factor of a product of few rows is packed before a loop of at least so
 many trips. Packing a factor that no cache holds costs what about ten trips save. A constant one is
 packed at rest, unless that widens what memory is read for; a larger one is not held twice."""
-
-_BYTES_A_CYCLE = 32
-"""What a core reads of a cache that it shares with others."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +180,8 @@ def work_cycles(product: Product, context: Context, arithmetic: Expr | int) -> E
     """
     factor = product.node.b
     held = context.size(count_of(factor.shape)) * ITEM_SIZE[factor.dtype]
-    reading = quotient(held, _BYTES_A_CYCLE)
-    if isinstance(reading, int) and reading < PARALLEL_CYCLES:
+    reading = quotient(held, int(context.machine.l3.bandwidth))
+    if isinstance(reading, int) and reading < context.machine.parallel:
         return arithmetic
     return maximum(arithmetic, reading)
 

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
-from composite.compiler.tvm.codegen.block import LINE_BYTES, index, minimum, quotient, remainder
+from composite.compiler.tvm.codegen.block import index, minimum, quotient, remainder
 from composite.compiler.tvm.ir.dims import ceildiv, static_size
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.machine import LINE_BYTES
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cost import near_bytes, read_beside
+from composite.compiler.tvm.strategy.cost import read_beside
 
 Ask = Callable[[Expr | int], None]
 
@@ -91,5 +92,5 @@ def _places(tensors: Sequence[Tensor], stage: Stage, context: Context) -> list[S
         for where in found
         if where is not None
         and where.strides[-1] == 1
-        and size * ITEM_SIZE[where.storage.dtype] > near_bytes(context)
+        and size * ITEM_SIZE[where.storage.dtype] > context.machine.near
     ]

@@ -22,6 +22,7 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.dims import Dim, ceildiv
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.machine import Machine
 from composite.compiler.tvm.math.integer_dots import Dot
 from composite.compiler.tvm.math.numeric import bits, element, fence
 from composite.compiler.tvm.target import Target
@@ -50,10 +51,15 @@ class Tile:
     def __str__(self) -> str:
         return f"{self.rows}x{self.vectors}"
 
-    def cycles(self, latency: float = 4.0) -> float:
-        """Return cycles for one step of k: two FMAs of that latency and two loads a cycle."""
+    def cycles(self, machine: Machine, *, groups: bool = False, lost: float = 0.0) -> float:
+        """Return the cycles of a step of k, of elements or of groups of them.
+
+        ``lost`` are those in which a sum could be added to, but its instruction waits for others.
+        """
         sums = self.rows * self.vectors
-        return max(sums / 2, (self.rows + self.vectors) / 2, latency)
+        latency = machine.group_latency if groups else machine.latency
+        loads = (self.rows + self.vectors) / machine.loads
+        return max(sums / machine.multiply_adds, loads, latency + lost)
 
 
 def is_long(depth: Expr | int) -> bool:

@@ -40,7 +40,7 @@ from composite.compiler.tvm.strategy.cpu.rows.accumulate import (
 )
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.merge import merge_last, merge_reductions
-from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, tasks
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _COLUMNS = 8
 """Vectors of columns that are summed together, to use whole cache lines of each row; a share of
@@ -119,7 +119,7 @@ class _Loops:
             return most
         whole, rows = ceildiv(inner, self._lanes), static_size(self._stage.shape[:-1])
         least = 1
-        if rows and isinstance(cycles, int) and cycles >= PARALLEL_CYCLES:
+        if rows and isinstance(cycles, int) and cycles >= self._context.machine.parallel:
             least = ceildiv(self._context.target.cores, rows)
         return ceildiv(whole, max(ceildiv(whole, most), min(least, whole), 1))
 

@@ -13,7 +13,6 @@ from functools import partial
 
 from composite.compiler.tvm.codegen.access import Index, Lane, flat_index
 from composite.compiler.tvm.codegen.block import (
-    LINE_BYTES,
     Buffer,
     index,
     quotient,
@@ -23,6 +22,7 @@ from composite.compiler.tvm.codegen.block import (
 from composite.compiler.tvm.codegen.indices import moved
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.machine import LINE_BYTES
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator, write_sums
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep

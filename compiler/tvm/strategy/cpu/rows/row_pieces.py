@@ -18,7 +18,7 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator
@@ -27,8 +27,10 @@ from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep
 from composite.compiler.tvm.strategy.tasks import tasks
 
-PIECE = 16384
-"""Elements in a piece, unless those of one place of the row's first dimension are more."""
+
+def piece_elements(context: Context) -> int:
+    """Return the elements in a piece, unless those of a place of the first dimension are more."""
+    return context.machine.kept // ITEM_SIZE["float32"]
 
 
 class RowPieces:
@@ -43,7 +45,7 @@ class RowPieces:
         self._width = context.size(product(program.inner))
         self._first = context.size(program.inner[0])
         rest = context.size(product(program.inner[1:]))
-        self._piece = maximum(1, quotient(PIECE, maximum(1, rest)))
+        self._piece = maximum(1, quotient(piece_elements(context), maximum(1, rest)))
         pieces = quotient(self._first + (self._piece - 1), self._piece)
         self._pieces = self._block.bind(pieces, "pieces")
         self._kept = {t: self._buffer(t, self._rows * self._width) for t in program.keeps}

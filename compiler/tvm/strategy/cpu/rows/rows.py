@@ -25,7 +25,10 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row, interleaving
 from composite.compiler.tvm.strategy.cpu.rows.row_loops import Kept, RowLoops
-from composite.compiler.tvm.strategy.cpu.rows.row_pieces import PIECE, RowPieces
+from composite.compiler.tvm.strategy.cpu.rows.row_pieces import (
+    RowPieces,
+    piece_elements,
+)
 from composite.compiler.tvm.strategy.cpu.rows.take_over import TakenOver
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep, row_program
@@ -34,12 +37,8 @@ from composite.compiler.tvm.strategy.tasks import tasks
 _TASK_ELEMENTS = 4096
 """Elements of the rows that one task computes, at least."""
 _BLOCK_ROWS = 8
-_BLOCK_ELEMENTS = 2048
-"""Rows, and elements in them, that a sweep goes over before the next sweep begins: the work on one
-row then hides the latency of adding up the totals of another."""
-_NEAR_ELEMENTS = 16384
-"""Elements that stay in a cache from one call to the next. With more, the next rows are prefetched:
-the hardware does not foresee what follows several sweeps over the same rows."""
+"""Rows that a sweep goes over before the next sweep begins, as far as the L1 cache has room for
+them: the work on one row then hides the latency of adding up the totals of another."""
 _ACROSS = 2
 """Vectors that a row must fill; shorter ones are computed side by side."""
 _NOTHING = TakenOver((), ())
@@ -83,7 +82,7 @@ class _StageLoops:
             _interleaving(program, context), self._lanes, self._last()
         )
         self._few = self._rows < 2 * context.target.cores
-        self._long = self._width >= 2 * PIECE
+        self._long = self._width >= 2 * piece_elements(context)
         one_by_one = self._is_whole() and not self._is_across()
         self.taken = TakenOver.of(program, context) if one_by_one else _NOTHING
 
@@ -129,7 +128,8 @@ class _StageLoops:
         block = self._block
         groups = quotient(self._rows + (step - 1), step)
         size = maximum(1, self._width * step)
-        near = self._context.choose("rows.block", (512, _BLOCK_ELEMENTS, 8192), _BLOCK_ELEMENTS)
+        swept = self._context.machine.swept // ITEM_SIZE["float32"]
+        near = self._context.choose("rows.block", (512, 2048, 8192), swept)
         rows_of_block = maximum(1, minimum(_BLOCK_ROWS, quotient(near, size)))
         blocks = quotient(groups + (rows_of_block - 1), rows_of_block)
         least = self._context.choose("rows.task", (_TASK_ELEMENTS, 16384, 65536), _TASK_ELEMENTS)
@@ -182,7 +182,9 @@ class _RowBlock:
         }
         self._size = context.size(product(program.inner)) * step
         elements = context.size(product(program.rows + program.inner))
-        near = isinstance(elements, int) and elements <= _NEAR_ELEMENTS
+        # The hardware does not foresee what follows several sweeps over the same rows: the next
+        # rows are prefetched, unless a cache still has them from the call before.
+        near = isinstance(elements, int) and elements <= piece_elements(context)
         self._next = None if near or step > 1 else rows * self._size
         self._totals = {
             t: self._block.registers(_BLOCK_ROWS, self._total_dtype(t), "totals")

@@ -18,8 +18,10 @@ LANES = 16
 def blocking(
     rows: int, depth: int, columns: int, tile: Tile, cores: int, *, by_rows: bool = False
 ) -> Blocking:
+    target = Target.of("x86-64-v4", cores)
     context: Any = SimpleNamespace(
-        target=Target.of("x86-64-v4", cores),
+        target=target,
+        machine=target.machine,
         trips=None,
         choose=lambda _name, _options, default: default,
     )

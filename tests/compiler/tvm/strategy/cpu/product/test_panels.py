@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler import tvm as backend
-from composite.compiler.tvm.target import BFLOAT16
+from composite.compiler.tvm.machine import BFLOAT16
 from tests.compiler.tvm.conftest import library_of
 from tests.compiler.tvm.read.cells import over
 

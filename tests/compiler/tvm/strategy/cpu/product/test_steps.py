@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from composite.compiler.tvm import Target
 from composite.compiler.tvm.build import generate, write
-from composite.compiler.tvm.target import BFLOAT16
+from composite.compiler.tvm.machine import BFLOAT16
 from tests.compiler.tvm.conftest import library_of
 
 HOST = Target.host().isa
