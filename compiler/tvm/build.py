@@ -22,6 +22,7 @@ from composite.compiler.tvm.plan.in_place import Forwards, forwards, readers_fir
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.proof import Proof, guarded, prove, telling
 from composite.compiler.tvm.read.reader import read_function
+from composite.compiler.tvm.schedule import Schedule
 from composite.compiler.tvm.target import Target
 
 _GUARDED = "_guarded"
@@ -179,6 +180,11 @@ class Written:
         """What was chosen."""
         return self.module.choices.settled
 
+    @property
+    def schedule(self) -> Schedule:
+        """How its stages are written."""
+        return Schedule.of(self.module.strategies, self.choices)
+
     @functools.cached_property
     def digest(self) -> str:
         """A hash of the loops, 16 hex digits: equal ones are the same kernel."""
@@ -218,7 +224,7 @@ class Written:
             out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
             minimums=[plan.function.minimums.get(s, 0) for s in symbols],
             divisors=[1] * len(symbols),
-            strategy="+".join(module.strategies),
+            strategy="+".join(module.strategies.values()),
             target=self.target,
             proof=self.proof,
             packed=tuple(module.packed),
@@ -238,10 +244,13 @@ class Written:
 
 @dataclass(frozen=True)
 class Module:
-    """TIR functions by their symbols, the kernel first, and how it was made."""
+    """TIR functions by their symbols, the kernel first, and how it was made.
+
+    ``strategies`` are those of its stages, by their numbers.
+    """
 
     functions: dict[str, Any]
-    strategies: list[str]
+    strategies: dict[int, str]
     packed: list[Packed]
     choices: Choices
     forwards: Forwards = ()
@@ -279,7 +288,7 @@ def make_module(
 
 def _kernel(
     plan: Plan, target: Target, constants: Constants, choices: Choices
-) -> tuple[Any, list[str], Forwards]:
+) -> tuple[Any, dict[int, str], Forwards]:
     """Return the TIR function of a plan, the strategies of its stages, and what it forwards."""
     from tvm import tirx
 
@@ -306,7 +315,7 @@ def _kernel(
         buffer, flat = declare_argument(block, space, tensor, f"out{i}")
         space.storages[target_tensor] = Storage(flat, tensor.dtype)
         parameters.append(buffer)
-    strategies: list[str] = []
+    strategies: dict[int, str] = {}
     nothing: Forwards = ((),) * len(plan.outputs)
     in_place = nothing
     stages = readers_first(plan, joined_stages(context))
@@ -318,7 +327,7 @@ def _kernel(
             continue  # nothing to compute
         own = replace(context, scope=f"{number}.", forwards=allowed[number])
         strategy, writer = own.match(stage)
-        strategies.append(strategy.name)
+        strategies[number] = strategy.name
         checks = block.checks
         writer.write()
         taken = writer.forwards if isinstance(writer, InPlaceWriter) else nothing

@@ -19,9 +19,10 @@ from composite.compiler.tvm.passes.pipeline import PIPELINE
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.proof import Proof, prove
 from composite.compiler.tvm.read.reader import read_function
+from composite.compiler.tvm.schedule import Schedule
 from composite.compiler.tvm.target import CudaTarget, Target
 
-STAGES = ("passes", "te", "tir", "proof", "llvm", "asm")
+STAGES = ("passes", "te", "schedule", "tir", "proof", "llvm", "asm")
 GPU_STAGES = ("cuda", "ptx")
 
 
@@ -46,9 +47,11 @@ def show(
     if stage == "te":
         return plan_text(plan)
     module = make_module(plan, target, "kernel")
+    if stage == "schedule":
+        return schedule_text(Schedule.of(module.strategies, module.choices.settled), target)
     if stage == "tir":
         function = module.functions["kernel"]
-        return f"# strategies: {' + '.join(module.strategies)}\n{function.script()}\n"
+        return f"# strategies: {' + '.join(module.strategies.values())}\n{function.script()}\n"
     if stage == "proof":
         return proof_text(prove(module.functions, plan.function.minimums))
     source = generate(module.functions, target).inspect_source("ll" if stage == "llvm" else "asm")
@@ -79,6 +82,12 @@ def show_gpu(
     if kernel.plan.aligned:
         lines.append(f"// multiples of {ALIGNMENT}: {', '.join(map(str, kernel.plan.aligned))}")
     return "\n".join([*lines, "", kernel.source])
+
+
+def schedule_text(schedule: Schedule, target: Target) -> str:
+    """Return what a schedule was made for, and a line for each stage."""
+    machine = f"# {target.machine.name}, {target.isa}, {target.cores} cores"
+    return f"{machine}\n{schedule}\n"
 
 
 def proof_text(proof: Proof) -> str:

@@ -11,7 +11,7 @@ import click
 from composite.cli import calls, page
 
 _TEXTS = ("source", "mlir", "program")
-_CALLS = ("graph", "passes", "te", "tir", "proof", "llvm", "asm")
+_CALLS = ("graph", "passes", "te", "schedule", "tir", "proof", "llvm", "asm")
 _GPU = ("cuda", "ptx")
 _GPU_LEVEL = "sm_80"
 
@@ -30,7 +30,7 @@ _GPU_LEVEL = "sm_80"
     "level",
     "--target",
     metavar="LEVEL",
-    help=f"CPU level of tir, proof, llvm and asm; GPU level of cuda and ptx, {_GPU_LEVEL} if none.",
+    help=f"CPU level of schedule, tir, proof, llvm and asm; GPU level of cuda and ptx, {_GPU_LEVEL} if none.",
 )
 @click.option(
     "html",
