@@ -30,7 +30,8 @@ _GPU_LEVEL = "sm_80"
     "level",
     "--target",
     metavar="LEVEL",
-    help=f"CPU level of schedule, tir, proof, llvm and asm; GPU level of cuda and ptx, {_GPU_LEVEL} if none.",
+    help="CPU level of schedule, tir, proof, llvm and asm; "
+    f"GPU level of cuda and ptx, {_GPU_LEVEL} if none.",
 )
 @click.option(
     "html",

@@ -139,8 +139,9 @@ def _asked() -> Iterator[Asked]:
     yield Asked(column_sums, ((1000, 300),))
     yield Asked(column_sums, ((1000, 3),))
     yield Asked(running_sum, ((40, 1000),))
-    for shape, filters in (((32, 14, 14, 32), 64), ((1, 56, 56, 3), 16), ((8, 7, 7, 128), 128)):
-        yield Asked(convolution, (shape, (3, 3, shape[3], filters), (filters,)))
+    for n, hw, channels, filters in ((32, 14, 32, 64), (1, 56, 3, 16), (8, 7, 128, 128)):
+        shapes = ((n, hw, hw, channels), (3, 3, channels, filters), (filters,))
+        yield Asked(convolution, shapes)
     yield Asked(depthwise, ((4, 28, 28, 96), (3, 3, 96, 1)))
     yield Asked(pool, ((8, 28, 28, 64),))
     yield Asked(step, ((128, 10), (64, 128), (64, 10)))
