@@ -31,6 +31,7 @@ SUBJECTS = (
     "decorate", "background_compile", "xla", "idle", "memory", "levels", "models", "regions",
     "saved", "quantized", "ready",
 )  # fmt: skip
+ON_REQUEST = ("schedules",)  # hours: what a change of schedules is judged by
 
 
 def run(subject: str, *, quick: bool, kinds: Sequence[str] = ()) -> tuple[list[Row], int]:
@@ -118,7 +119,7 @@ def _known(
 
 
 @click.command()
-@click.argument("subjects", nargs=-1, type=click.Choice(SUBJECTS))
+@click.argument("subjects", nargs=-1, type=click.Choice([*SUBJECTS, *ON_REQUEST]))
 @click.option("--quick", is_flag=True, help="few works and rounds: shows that all runs")
 @click.option(
     "--kind",
@@ -128,7 +129,9 @@ def _known(
     help="peers, drawn and growth: layers of this kind only, of all shapes; gallery: this op only; "
     "models and saved: this model only; ready: this case only; may be repeated",
 )
-@click.option("--seed", type=int, help="drawn: of the shapes; another one in each run without it")
+@click.option(
+    "--seed", type=int, help="drawn, schedules: of the shapes; another in each run without it"
+)
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
 @click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw ratios and roofline (SVG)")
