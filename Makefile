@@ -109,7 +109,7 @@ demo: build  ## train a classifier with a composite op, save it, serve it, show 
 
 test: export COMPOSITE_EXPECT_BAZEL = $(if $(CI)$(filter 0,$(shell id -u)),1)
 test: build bazel browser $(BEAM)/installed.stamp test-native  ## all tests
-	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not timed"
+	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not timed"
 	$(PY) -m pytest -m timed
 
 test-fast: build  ## the tests that are not marked slow, one or two minutes

@@ -18,6 +18,7 @@ from composite.acceleration.comparing import Accelerated
 from composite.acceleration.graph import Partition, Region
 from composite.acceleration.report import AccelerationReport
 from composite.counters import RegionCounts
+from composite.recognition.recognizing import recognize
 from composite.trials.results import Deviation
 from tests.composite.recognition import recognized_ops
 from tests.conftest import RunPython
@@ -270,7 +271,6 @@ def test_autograph_leaves_what_recognizes_as_it_is(
         callers.append(sys._getframe(1).f_code.co_filename)
         return recognize(*arguments)
 
-    recognize = recognized.recognize
     monkeypatch.setattr(recognized, "recognize", observed)
     composite.accelerate(layers, tf.ones([3]), ops=[recognized_ops.mish], timeout=0.0)
     assert callers and {*callers} == {recognized.__file__}
