@@ -109,8 +109,8 @@ demo: build  ## train a classifier with a composite op, save it, serve it, show 
 
 test: export COMPOSITE_EXPECT_BAZEL = $(if $(CI)$(filter 0,$(shell id -u)),1)
 test: build bazel browser $(BEAM)/installed.stamp test-native  ## all tests
-	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not timed"
-	$(PY) -m pytest -m timed
+	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not timed"
+	$(PY) -m pytest -m timed $$(grep -rl 'mark\.timed' tests --include='test_*.py')
 
 test-fast: build  ## the tests that are not marked slow, one or two minutes
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m "not slow and not timed"

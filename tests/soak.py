@@ -7,8 +7,9 @@ taken away; random Keras models with regions; trainings of Keras's layers, and w
 models; programs that share memory; random orders of reads and writes of variables; changed calls of
 TensorFlow's functions; Keras's own tests of layers with regions; models that NNSmith generates;
 mistakes in the loops of kernels, which the checks must notice; questions to the prover about
-integers and functions. Each turn is a process with a seed, a cache and a temporary folder of its
-own. What it runs is printed before, so a finding can be run again alone.
+integers and functions; all cases that the tests of kernels draw, of which `make test` has a third.
+Each turn is a process with a seed, a cache and a temporary folder of its own. What it runs is
+printed before, so a finding can be run again alone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from tests import draws
 
 TURNS = (
     "tests.fuzz --count 2000 --seed {seed}",
@@ -43,6 +46,7 @@ TURNS = (
     "tests.mutation --count 50 --seed {seed}",
     "tests.proofs --count 5000 --seed {seed}",
     "tests.proofs --functions --count 500 --seed {seed}",
+    "pytest -q -m hypothesis tests/compiler/tvm",
 )
 
 
@@ -73,7 +77,7 @@ def _environment(folder: Path) -> dict[str, str]:
     variables = {"TMPDIR": folder / "tmp", "COMPOSITE_CACHE_DIR": folder / "cache"}
     for own in variables.values():
         own.mkdir(mode=0o700)
-    return os.environ | {name: str(own) for name, own in variables.items()}
+    return os.environ | {name: str(own) for name, own in variables.items()} | {draws.ALL: "1"}
 
 
 if __name__ == "__main__":

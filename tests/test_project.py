@@ -49,6 +49,10 @@ def test_the_head_of_a_test_run_names_the_level(monkeypatch: pytest.MonkeyPatch)
     assert limited.startswith("kernels: for x86-64-v2, at most x86-64-v2, ")
 
 
+def test_files_that_begin_first_are_there() -> None:
+    assert [name for name in conftest.LONG if not (ROOT / "tests" / name).is_file()] == []
+
+
 def test_versions_agree() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'version = "{composite.__version__}"' in pyproject

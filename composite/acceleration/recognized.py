@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.editing.models import Edited
+from composite.ops.compiled_call import do_not_convert
 from composite.ops.op import CompositeOp
 from composite.recognition.recognizing import recognize
 from composite.recognition.report import RecognitionReport
@@ -42,6 +43,9 @@ class Recognizing:
                 concrete = tf.function(self._function).get_concrete_function(*args, **kwargs)
                 self._edited[key] = recognize(concrete, self._ops)
         return self._edited[key]
+
+
+do_not_convert(Recognizing)  # AutoGraph takes seconds for the code that recognizes
 
 
 def _spec(value: Any) -> Any:

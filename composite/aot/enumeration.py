@@ -173,12 +173,15 @@ def _templates(
             return
         if sum(ranks) > _MOST_DIMS:
             continue
-        if trials.accept(dtypes, attrs, _split(ranks, [0] * sum(ranks))):
-            for classes in _partitions(sum(ranks)):
-                template = _split(ranks, classes)
-                if trials.accept(dtypes, attrs, template):
-                    yield template
-                    break
+
+        def accepts(classes: Sequence[int], ranks: Sequence[int] = ranks) -> bool:
+            return trials.accept(dtypes, attrs, _split(ranks, classes))
+
+        if accepts([0] * sum(ranks)):
+            # Which dims must be equal may depend on what others are: then all ways are tried.
+            ways = itertools.chain([_told_apart(sum(ranks), accepts)], _partitions(sum(ranks)))
+            if (classes := next(filter(accepts, ways), None)) is not None:
+                yield _split(ranks, classes)
 
 
 def _commonness(ranks: Sequence[int]) -> tuple[int, int, tuple[int, ...]]:
@@ -189,6 +192,20 @@ def _commonness(ranks: Sequence[int]) -> tuple[int, int, tuple[int, ...]]:
 def _split(ranks: Sequence[int], classes: Sequence[int]) -> Template:
     ends = list(itertools.accumulate(ranks))
     return tuple(tuple(classes[e - r : e]) for r, e in zip(ranks, ends, strict=True))
+
+
+def _told_apart(count: int, accepts: Callable[[Sequence[int]], bool]) -> list[int]:
+    """A class for each dim: those are of one that must be equal whatever the others are.
+
+    Others are told apart by some dims, with one of them among these, that may differ from the rest.
+    """
+    every = [*range(count)]
+    if accepts(every):
+        return every
+    halves = (half for half in itertools.product((0, 1), repeat=count) if any(half) and not half[0])
+    apart = [half for half in halves if accepts(half)]
+    numbers: dict[tuple[int, ...], int] = {}
+    return [numbers.setdefault(tuple(half[dim] for half in apart), len(numbers)) for dim in every]
 
 
 def _partitions(count: int) -> list[list[int]]:

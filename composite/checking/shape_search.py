@@ -10,6 +10,7 @@ Not for: what may change in the shapes that were found (templates.py).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -147,7 +148,8 @@ def _suggested(shapes: Shapes, progress: Progress) -> Iterator[Shapes]:
     """The shapes with what the error tells: an input made like another, or one of its dims.
 
     A size that is split is made larger wherever it is: dims that are equal stay so. Of several
-    inputs of one op, each may be wrong in the same way.
+    inputs of one op, each may be wrong in the same way. Where no change of one input helps, as for
+    a square matrix, two sizes are made equal wherever they are.
     """
     if progress.split is not None:
         size, parts = progress.split
@@ -167,6 +169,8 @@ def _suggested(shapes: Shapes, progress: Progress) -> Iterator[Shapes]:
         for other in dict.fromkeys((*ends, *dim_changed)):
             if other != own:
                 yield (*shapes[:which], other, *shapes[which + 1 :])
+    for size, to in itertools.permutations(dims, 2):
+        yield tuple(tuple(to if d == size else d for d in shape) for shape in shapes)
 
 
 def _changed(

@@ -217,7 +217,7 @@ def test_workers_of_beam_compile_each_kernel_once(tmp_path: Path) -> None:
     own = {"COMPOSITE_CACHE_DIR": str(tmp_path / "cache"), "COMPOSITE_LOG": "info"}
     done = subprocess.run(
         [beam.PYTHON, tmp_path / "pipeline.py", tmp_path / "model.keras", *workers,
-         "--direct_num_workers=4"],
+         "--direct_num_workers=2"],
         cwd=ROOT, env=os.environ | own | {"PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

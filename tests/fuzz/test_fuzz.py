@@ -21,7 +21,7 @@ from tests.fuzz.run import Verdict, run
 from tests.fuzz.scope import Options
 from tests.fuzz.shrink import shrink
 
-COUNT, TENSORS, KERNELS = 500, 150, 40
+COUNT, TENSORS, KERNELS = 150, 60, 20
 
 # What the language refuses, and the generator does not avoid.
 REFUSED = re.compile(

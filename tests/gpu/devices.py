@@ -9,10 +9,8 @@ has (`RealDevices`), as `make gpu` asks where there are any.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,13 +24,11 @@ from tensorflow.python.framework import load_library
 import composite
 from composite.compiler.tvm.target import CudaTarget
 from composite.kernels import gpu
+from tests.gpu.compiled import NVRTC, compiled, over_headers
 
-ROOT = Path(__file__).resolve().parents[2]
-HERE = Path(__file__).parent
-SOURCES = sorted((HERE / "device").glob("*.[ch]"))
-NVRTC_SOURCES = [*sorted((HERE / "nvrtc").iterdir()), *sorted((HERE / "shim").glob("*.h"))]
+SOURCES = sorted(Path(__file__).with_name("device").glob("*.[ch]"))
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-shared", "-fPIC"]
-NVRTC_FLAGS = ["-std=c++17", "-O1", "-shared", "-fPIC", f'-DTEST_GPU="{HERE}"']
+NVRTC_FLAGS = ["-std=c++17", "-O1", "-shared", "-fPIC"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 IS_REAL = os.environ.get("COMPOSITE_TEST_GPU") == "real"
@@ -46,27 +42,14 @@ def build() -> Path:
     link = [f"-L{tf.sysconfig.get_lib()}", "-l:libtensorflow_framework.so.2"]
     sources = [source for source in SOURCES if source.suffix == ".c"]
     command = ["cc", *FLAGS, *WARNINGS, *include, *sources, *link, "-lm", "-lpthread", "-ldl"]
-    return _built("libtest_gpu", SOURCES, command)
+    return compiled("libtest_gpu", ".so", SOURCES, command)
 
 
 def build_nvrtc() -> Path:
     """The library that makes kernels for the devices of CUDA sources."""
-    sources = [source for source in NVRTC_SOURCES if source.suffix == ".cc"]
-    return _built("libtest_nvrtc", NVRTC_SOURCES, ["g++", *NVRTC_FLAGS, *WARNINGS, *sources])
-
-
-def _built(name: str, sources: Sequence[Path], command: Sequence[Any]) -> Path:
-    """What a command makes. Several processes may make it at once."""
-    state = hashlib.sha256(f"{command} {tf.__version__}".encode())
-    for source in sources:
-        state.update(source.read_bytes())
-    library = ROOT / "build" / "gpu" / f"{name}_{state.hexdigest()[:16]}.so"
-    if not library.exists():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        mine = library.with_suffix(f".{os.getpid()}")
-        subprocess.run([*command, "-o", mine], check=True)
-        mine.rename(library)
-    return library
+    sources = sorted(NVRTC.glob("*.cc"))
+    flags = [*NVRTC_FLAGS, f'-DTEST_FLAGS="{" ".join(over_headers())}"', *WARNINGS]
+    return compiled("libtest_nvrtc", ".so", sources, ["g++", *flags, *sources])
 
 
 def with_kernels() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from typing import Any
 
@@ -12,11 +13,12 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDef
 
 import composite
-from composite.acceleration import comparing, graph
+from composite.acceleration import comparing, graph, recognized
 from composite.acceleration.comparing import Accelerated
 from composite.acceleration.graph import Partition, Region
 from composite.acceleration.report import AccelerationReport
 from composite.counters import RegionCounts
+from composite.recognition.recognizing import recognize
 from composite.trials.results import Deviation
 from tests.composite.recognition import recognized_ops
 from tests.conftest import RunPython
@@ -257,6 +259,21 @@ def test_ops_are_recognized_first(times: list[float]) -> None:
     np.testing.assert_allclose(fast(x), spelled_out(x), rtol=1e-4)
     wide = tf.ones([2, 5]) * 0.1  # has a graph of its own
     np.testing.assert_allclose(fast(wide), spelled_out(wide), rtol=1e-4)
+
+
+def test_autograph_leaves_what_recognizes_as_it_is(
+    times: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would convert all code that is called: of a large package that takes seconds."""
+    callers = []
+
+    def observed(*arguments: Any) -> Any:
+        callers.append(sys._getframe(1).f_code.co_filename)
+        return recognize(*arguments)
+
+    monkeypatch.setattr(recognized, "recognize", observed)
+    composite.accelerate(layers, tf.ones([3]), ops=[recognized_ops.mish], timeout=0.0)
+    assert callers and {*callers} == {recognized.__file__}
 
 
 def test_one_op_is_something_to_run(times: list[float]) -> None:

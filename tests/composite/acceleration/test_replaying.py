@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +16,8 @@ import composite
 from composite.acceleration import replaying
 from composite.cli.main import main
 from composite.kernels import produce, verify
+from tests.conftest import environment
+from tests.fork_server import Server
 
 DUMPING = """
 import numpy as np, tensorflow as tf, composite
@@ -39,12 +38,12 @@ with composite.options(regions=True):
 
 
 @pytest.fixture(scope="module")
-def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dump(tmp_path_factory: pytest.TempPathFactory, fork_server: Server) -> Path:
     folder = tmp_path_factory.mktemp("dumps") / "regions"
-    own = {**os.environ, "COMPOSITE_REGIONS_DUMP": str(folder)}
+    own = environment() | {"COMPOSITE_REGIONS_DUMP": str(folder)}
     script = folder.parent / "dumping.py"  # a composite has a source
     script.write_text(DUMPING)
-    subprocess.run([sys.executable, script], env=own, check=True)
+    fork_server.run([str(script)], folder.parent, own, timeout=300).check_returncode()
     return folder
 
 

@@ -3,6 +3,7 @@
 from composite.aot import enumeration
 from composite.aot.enumeration import kinds
 from examples.blocks import ops as blocks
+from examples.gallery.swiglu import swiglu
 from examples.signatures import ops as signatures
 from tests.composite import dense_ops
 
@@ -37,6 +38,20 @@ def test_there_is_an_end_to_trying(monkeypatch):
     monkeypatch.setattr(enumeration, "_MOST_TRIALS", 20)
     found = kinds(dense_ops.dense, 16)
     assert found.note == "20 shapes were tried: state the calls of others"
+
+
+def test_which_of_many_dims_must_be_equal_takes_few_calls(monkeypatch):
+    monkeypatch.setattr(enumeration, "_MOST_TRIALS", 400)
+    found = kinds(swiglu, 4)
+    assert "tried" not in found.note
+    shapes = {name: value[1] for name, value in found.calls[0].items() if name != "x"}
+    assert len({*shapes.values()}) > 1
+
+
+def test_dims_that_depend_on_what_others_are_have_all_ways_tried(monkeypatch):
+    found = kinds(dense_ops.dense, 16)
+    monkeypatch.setattr(enumeration, "_told_apart", lambda count, accepts: [*range(count)])
+    assert kinds(dense_ops.dense, 16) == found
 
 
 def test_lists_and_fixed_dtypes():

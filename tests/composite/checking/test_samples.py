@@ -81,8 +81,9 @@ def test_shapes_that_depend_on_each_other_are_found(op):
     [
         (attention, {"causal": False}, [[tf.float32]] * 3 + [[tf.bool] * 3]),
         (layer_norm_lstm_cell, {}, [[tf.float32]] * 9),
+        (dense_ops.two_layers, {}, [[tf.float32]] * 3),  # takes a square matrix
     ],
-    ids=["attention", "LSTM"],
+    ids=["attention", "LSTM", "two layers"],
 )
 def test_what_an_error_tells_is_tried_first(op, attrs, dtypes):
     traces = []

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import ROOT, Mounts, environment
 
-ROUNDS = 4
+ROUNDS = 2
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """Ops in Keras models: called with its symbolic tensors, saved and loaded."""
 
 import functools
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -74,7 +72,7 @@ for path in sys.argv[1:]:
 """
 
 
-def test_models_are_saved_and_load_in_another_process(tmp_path):
+def test_models_are_saved_and_load_in_another_process(tmp_path, run_python):
     layers = keras.layers
     sequential = keras.Sequential(
         [layers.Input((4,)), layers.Dense(3, activation=mish), layers.Lambda(mish)]
@@ -86,7 +84,7 @@ def test_models_are_saved_and_load_in_another_process(tmp_path):
         paths.append(str(tmp_path / f"{name}.keras"))
         model.save(paths[-1])
         np.save(paths[-1] + ".npy", X)
-    subprocess.run([sys.executable, "-c", LOAD, *paths], check=True)
+    run_python(LOAD, *paths)
     for path, model in zip(paths, models.values(), strict=True):
         expected = keras.tree.flatten(model([X] * len(model.inputs)))
         with np.load(path + ".npz") as found:
@@ -104,7 +102,7 @@ np.savez(sys.argv[1] + ".served.npz", served.serve(x), served.serve(x[:1]))
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_a_body_that_casts_under_mixed_precision(policy, tmp_path):
+def test_a_body_that_casts_under_mixed_precision(policy, tmp_path, run_python):
     layers = keras.layers
     keras.utils.set_random_seed(1)
     between = [Scale(dtype=policy, name="cast"), layers.Dense(4, dtype=policy, activation="tanh")]
@@ -129,13 +127,13 @@ def test_a_body_that_casts_under_mixed_precision(policy, tmp_path):
     archive.add_endpoint("serve", lambda x: tf.cast(model(x), tf.float32), [spec])
     archive.write_out(path)
     np.savez(path + ".npz", x)
-    subprocess.run([sys.executable, "-c", SERVE, path], check=True)
+    run_python(SERVE, path)
     with np.load(path + ".served.npz") as served:
         close(served["arr_0"], expected)
         close(served["arr_1"], expected[:1])
 
 
-def test_a_model_whose_op_is_not_imported_says_which_is_missing(tmp_path):
+def test_a_model_whose_op_is_not_imported_says_which_is_missing(tmp_path, run_python):
     @Composite("KerasForgotten", inputs=["x: float"], outputs=["y: float"])
     def forgotten(x):
         return x + 1.0
@@ -143,7 +141,7 @@ def test_a_model_whose_op_is_not_imported_says_which_is_missing(tmp_path):
     path = str(tmp_path / "model.keras")
     keras.Sequential([keras.layers.Input((4,)), keras.layers.Activation(forgotten)]).save(path)
     load = f"import keras, composite; keras.models.load_model({path!r})"
-    done = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=False)
+    done = run_python(load, check=False)
     assert done.returncode == 1
     assert "composite>KerasForgotten" in done.stderr
     assert "imported" in done.stderr

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from composite.ops import functions
 from composite.saving import portable, saved_model, updating
 from tests.composite.saving import updated_ops
 from tests.conftest import environment
+from tests.fork_server import Server
 
 pytestmark = pytest.mark.usefixtures("expansions_only")
 X = np.linspace(-1.0, 2.0, 4, dtype=np.float32)
@@ -106,11 +105,12 @@ save("gone", lambda x: gone(inner(x)))
 
 
 @pytest.fixture(scope="module")
-def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def older(tmp_path_factory: pytest.TempPathFactory, fork_server: Server) -> Path:
     folder = tmp_path_factory.mktemp("older")
     script = folder / "older_ops.py"
     script.write_text(OLDER, encoding="utf-8")
-    subprocess.run([sys.executable, script, folder], env=environment(), cwd=folder, check=True)
+    done = fork_server.run([str(script), str(folder)], folder, environment(), timeout=300)
+    done.check_returncode()
     return folder
 
 

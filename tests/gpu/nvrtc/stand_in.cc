@@ -40,9 +40,7 @@ int Compile(Program* program) {
   const std::string base = std::string(folder) + "/module";
   std::ofstream(base + ".cc") << WithLaunches(program->source);
   const std::string command =
-      "g++ -std=c++17 -O1 -w -shared -fPIC -ffp-contract=off "
-      "-fno-strict-aliasing -I" TEST_GPU "/shim -I" TEST_GPU "/nvrtc -o " +
-      base + ".so " + base + ".cc 2> " + base + ".log";
+      "g++ " TEST_FLAGS " -shared -o " + base + ".so " + base + ".cc 2> " + base + ".log";
   const int status = system(command.c_str());
   program->code = ReadAll(base + ".so");
   program->log = ReadAll(base + ".log");

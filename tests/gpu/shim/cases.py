@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -92,13 +92,32 @@ def _numbers(seed: int, shape: Sequence[int], dtype: np.dtype, *, special: bool)
     return array.astype(dtype)
 
 
-class Batch:
-    """Cases by name, written and compiled together."""
+class Kernels(Mapping[str, CudaKernel]):
+    """The kernels of cases by name, each written when it is first asked for."""
 
-    def __init__(self, cases: Mapping[str, Case], folder: Path) -> None:
+    def __init__(self, cases: Mapping[str, Case]) -> None:
+        self._cases = cases
+        self._written: dict[str, CudaKernel] = {}
+
+    def __getitem__(self, name: str) -> CudaKernel:
+        if name not in self._written:
+            self._written[name] = written(name, self._cases[name])
+        return self._written[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cases)
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+
+class Batch:
+    """Cases by name, compiled together, and the kernels of them and others."""
+
+    def __init__(self, cases: Mapping[str, Case], kernels: Kernels, folder: Path) -> None:
         self.cases = cases
-        self.kernels = {name: written(name, case) for name, case in cases.items()}
-        self.emulator = Emulator([*self.kernels.values()], folder)
+        self.kernels = kernels
+        self.emulator = Emulator([kernels[name] for name in cases], folder)
 
     def check(self, name: str) -> None:
         """Run a case, threads in either order, and compare with TensorFlow in float64."""

@@ -16,18 +16,9 @@ from composite.compiler.tvm.cuda.build import CudaKernel
 from composite.compiler.tvm.cuda.launch import ALIGNMENT, Argument, Launch
 from composite.compiler.tvm.cuda.preamble import PREAMBLE
 from composite.compiler.tvm.ir import dims
+from tests.gpu.compiled import FLAGS, SHIM, over_headers
 from tests.gpu.shim import ring_functions
 
-_HEADER = Path(__file__).parent / "threads.h"
-_FLAGS = (
-    "-std=c++17",
-    "-O1",
-    "-w",
-    "-shared",
-    "-fPIC",
-    "-ffp-contract=off",
-    "-fno-strict-aliasing",
-)
 # What a kernel calls whose threads are not independent of each other.
 _MEETING = ("partner", "warp", "begin", "load", "mma", "meet", "wgmma")
 _MEETS = ("__syncthreads", *(f"composite_{n}" for n in _MEETING))
@@ -61,11 +52,11 @@ class Emulator:
         kind = "ring" if over_ring else "kernels"
         source, library = folder / f"{kind}.cc", folder / f"{kind}.so"
         source.write_text("".join(texts))
-        own: list[str] = []
+        flags = over_headers()
         if over_ring:
             (folder / "ring_functions.h").write_text(ring_functions.header("".join(texts)))
-            own = ["-DCOMPOSITE_RING", f"-I{folder}"]
-        command = ["g++", *_FLAGS, *own, f"-I{_HEADER.parent}", "-o", str(library), str(source)]
+            flags = (*FLAGS, "-DCOMPOSITE_RING", f"-I{folder}", f"-I{SHIM}")
+        command = ["g++", *flags, "-shared", "-o", str(library), str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:4000]
         self._library = ctypes.CDLL(str(library))

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from composite.compiler.tvm import Target
 from composite.compiler.tvm.show import show
+from tests import draws
 from tests.compiler.tvm.conftest import library_of
 
 # Each is zero for equal inputs, as long as both products are rounded or neither is.
@@ -51,12 +52,7 @@ def features(table: Any, words: Any, numbers: Any) -> Any:
     numbers=st.integers(0, 20),
     batch=st.sampled_from([None, "s0"]),
 )
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+@draws.kernels(25)
 def test_vectors_of_rows_that_a_reshape_puts_side_by_side(
     compiler: Any, sizes: tuple[int, int], width: int, numbers: int, batch: str | None
 ) -> None:

@@ -8,22 +8,18 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from composite.compiler import tvm as backend
+from tests import draws
 
 SIZES = st.sampled_from([1, 2, 5, 6])
 SPANS = st.integers(1, 3)
 STRIDES = st.integers(1, 3)
 THREE = st.tuples(SIZES, SIZES, SIZES)
 PADDINGS = st.sampled_from(["SAME", "VALID"])
-_CHECKS = settings(
-    max_examples=10,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+_CHECKS = draws.kernels(10)
 
 
 def three(*numbers: int) -> list[int]:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from composite import quant
 from composite.compiler.tvm import Target
 from composite.compiler.tvm.build import generate, write
 from composite.compiler.tvm.machine import AARCH64, BFLOAT16
+from tests import draws
 from tests.compiler.tvm.conftest import library_of
 
 HOST = Target.host().isa
@@ -50,9 +51,7 @@ def check(loaded: Any, function: Any, arrays: list[np.ndarray], strategy: str = 
     assert loaded.kernel.proof.is_complete
 
 
-@settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@draws.kernels(25)
 @given(st.data())
 def test_any_product(compiler: Any, data: Any) -> None:
     isa = data.draw(st.sampled_from(LEVELS))
@@ -134,9 +133,7 @@ def convolution(zero: int, stride: int, padding: str) -> Any:
     return function
 
 
-@settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@draws.kernels(25)
 @given(st.data())
 def test_any_convolution(compiler: Any, data: Any) -> None:
     """Groups of channels that are whole steps, and not; borders, whose numbers are zero points."""

@@ -7,21 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from composite.compiler import tvm as backend
 from composite.compiler.tvm.show import show
 from composite.compiler.tvm.target import Target
+from tests import draws
 from tests.compiler.tvm.conftest import library_of
 
-_CHECKS = settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+_CHECKS = draws.kernels(25)
 
 
 def mixed(x: Any, y: Any) -> Any:

@@ -1,4 +1,4 @@
-"""All kernels of this folder's tests, compiled together for the stand-in for a GPU."""
+"""The kernels of this folder's tests; those of a file are compiled together for the stand-in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.compiler.tvm.strategy.cuda import (
     test_warp_group_product,
     test_warp_group_tf32,
 )
-from tests.gpu.shim.cases import Batch
+from tests.gpu.shim.cases import Batch, Kernels
 
 _FILES = (
     test_attention,
@@ -36,6 +36,14 @@ CASES = {name: case for file in _FILES for name, case in file.CASES.items()}
 
 
 @pytest.fixture(scope="session")
-def batch(tmp_path_factory: pytest.TempPathFactory) -> Batch:
-    """The kernels of all cases."""
-    return Batch(CASES, tmp_path_factory.mktemp("emulated"))
+def kernels() -> Kernels:
+    """The kernels of all files' cases."""
+    return Kernels(CASES)
+
+
+@pytest.fixture(scope="module")
+def batch(
+    request: pytest.FixtureRequest, kernels: Kernels, tmp_path_factory: pytest.TempPathFactory
+) -> Batch:
+    """The cases of a file."""
+    return Batch(request.module.CASES, kernels, tmp_path_factory.mktemp("emulated"))

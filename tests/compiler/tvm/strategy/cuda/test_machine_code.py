@@ -6,7 +6,7 @@ import pytest
 
 from composite.compiler.tvm.cuda import nvrtc
 from composite.compiler.tvm.cuda.preamble import PREAMBLE
-from tests.gpu.shim.cases import Batch
+from tests.gpu.shim.cases import Kernels
 from tests.gpu.shim.emulator import functions_of
 
 _SHARED = 227 << 10
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["sm_80", "sm_90"])
-def test_kernels_keep_what_they_compute_in_registers(batch: Batch, level: str) -> None:
-    kernels = [one for one in batch.kernels.values() if one.target.isa == level]
-    launches = [one for kernel in kernels for one in kernel.plan.launches]
-    source = PREAMBLE + "".join(map(functions_of, kernels))
+def test_kernels_keep_what_they_compute_in_registers(kernels: Kernels, level: str) -> None:
+    of_level = [one for one in kernels.values() if one.target.isa == level]
+    launches = [one for kernel in of_level for one in kernel.plan.launches]
+    source = PREAMBLE + "".join(map(functions_of, of_level))
     made = nvrtc.cubin(source, level)
     assert made.data.startswith(b"\x7fELF")
     assert made.usage.keys() == {one.function for one in launches}
@@ -55,8 +55,8 @@ def test_kernels_keep_what_they_compute_in_registers(batch: Batch, level: str) -
         ("attention_group_causal", "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"),
     ],
 )
-def test_tensor_cores_multiply(batch: Batch, name: str, instruction: str) -> None:
-    kernel = batch.kernels[name]
+def test_tensor_cores_multiply(kernels: Kernels, name: str, instruction: str) -> None:
+    kernel = kernels[name]
     made = nvrtc.ptx(kernel.source, kernel.target.isa, is_portable=False)
     for wanted in (instruction, "cp.async.cg.shared.global", "cp.async.wait_group"):
         assert wanted in made

@@ -8,8 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests import draws
 
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 13])
 EXPLICIT = [0, 0, 1, 2, 0, 1, 0, 0]
@@ -73,12 +75,7 @@ def check(compiler: Any, function: Any, arrays: list[Any], dtype: Any, **given: 
     multiplier=st.sampled_from([1, 1, 2, 9]), stride=st.integers(1, 3),
     padding=st.sampled_from(["SAME", "VALID", "EXPLICIT"]), tasks=st.sampled_from([1, 3]),
 )  # fmt: skip
-@settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+@draws.kernels(20)
 def test_any_shape(
     compiler: Any, *, size: Any, channels: int, window: Any, multiplier: int, stride: int,
     padding: str, tasks: int,

@@ -8,21 +8,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from composite.compiler import tvm as backend
+from tests import draws
 
 FOUR_CORES = backend.Target.of("x86-64-v3", 4)
 
 SIZES = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 29])
 CHANNELS = st.sampled_from([1, 2, 3, 8, 9, 17])
-_CHECKS = settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+_CHECKS = draws.kernels(25)
 
 
 def uniform(*shape: int, dtype: Any = np.float32) -> np.ndarray:

@@ -8,10 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from composite.compiler import tvm as backend
+from tests import draws
 from tests.compiler.tvm.read.cells import over
 
 SIZES = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 29])
@@ -22,12 +23,7 @@ PADDINGS = {
     "VALID": (),
     "EXPLICIT": (0, 0, 2, 1, 0, 3, 0, 0),
 }
-_CHECKS = settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+_CHECKS = draws.kernels(30)
 
 
 def uniform(*shape: int, dtype: Any = np.float32) -> np.ndarray:
@@ -156,7 +152,7 @@ def test_batch_of_any_size(compiler: Any) -> None:
 
 
 @given(size=st.tuples(SIZES, SIZES), images=st.sampled_from([0, 1, 3]))
-@settings(_CHECKS, max_examples=8)
+@draws.kernels(8)
 def test_images_of_any_size(compiler: Any, size: tuple[int, int], images: int) -> None:
     arrays = [uniform(images, *size, 3), uniform(3, 5, 3, 16), uniform(16)]
     check(compiler, layer(), arrays, [("s0", "s1", "s2", 3), (3, 5, 3, 16), (16,)])

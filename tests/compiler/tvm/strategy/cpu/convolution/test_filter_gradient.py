@@ -8,20 +8,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from composite.compiler import tvm as backend
+from tests import draws
 
 SIZES = st.sampled_from([1, 2, 5, 8, 13])
 CHANNELS = st.sampled_from([1, 3, 8, 17])
 SPANS = st.sampled_from([1, 2, 3, 5])
-_CHECKS = settings(
-    max_examples=8,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+_CHECKS = draws.kernels(8)
 
 
 def options(padding: str, stride: int) -> dict[str, Any]:

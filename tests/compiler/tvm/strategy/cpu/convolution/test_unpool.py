@@ -8,8 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests import draws
 
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 13])
 
@@ -44,12 +46,7 @@ def operands(
     strides=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     padding=st.sampled_from(["SAME", "VALID"]), tasks=st.sampled_from([1, 3]),
 )  # fmt: skip
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+@draws.kernels(25)
 def test_any_shape(
     compiler: Any, *, op: str, size: Any, channels: int, window: Any, strides: Any,
     padding: str, tasks: int,

@@ -8,10 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from composite.compiler import tvm as backend
+from tests import draws
 from tests.compiler.tvm.conftest import library_of
 
 SIZES = st.sampled_from([0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 24, 31, 33, 40, 49, 65, 100, 130])
@@ -22,12 +23,7 @@ ACTIVATIONS = {
     "TANH": tf.tanh,
 }
 TARGETS = {isa: backend.Target.of(isa, 2) for isa in ("x86-64-v2", "x86-64-v3")}
-_CHECKS = settings(
-    max_examples=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+_CHECKS = draws.kernels(12)
 
 
 def dense(transpose_a: bool, transpose_b: bool, activation: str) -> Any:
@@ -66,7 +62,7 @@ def check_close(loaded: Any, function: Any, arrays: list[np.ndarray], depth: int
     m=SIZES, k=SIZES, n=SIZES, ta=st.booleans(), tb=st.booleans(),
     activation=st.sampled_from(list(ACTIVATIONS)), tasks=st.sampled_from([1, 2, 5]),
 )  # fmt: skip
-@settings(_CHECKS, max_examples=40)
+@draws.kernels(40)
 def test_any_shape(
     compiler: Any, *, m: int, k: int, n: int, ta: bool, tb: bool, activation: str, tasks: int
 ) -> None:
@@ -144,7 +140,7 @@ def test_symbolic_rows(compiler: Any, m: int, n: int, tb: bool) -> None:
 
 
 @given(m=SIZES, k=SIZES, n=SIZES, ta=st.booleans(), tb=st.booleans())
-@settings(_CHECKS, max_examples=20)
+@draws.kernels(20)
 def test_everything_symbolic(compiler: Any, *, m: int, k: int, n: int, ta: bool, tb: bool) -> None:
     arrays = operands(m, k, n, ta, tb)
     function = dense(ta, tb, "")

@@ -9,8 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests import draws
 
 AXES = [c for n in range(1, 4) for c in combinations(range(3), n)]
 
@@ -171,12 +173,7 @@ def test_columns_of_several_dimensions(compiler: Any) -> None:
     shape=st.lists(st.sampled_from([1, 2, 3, 4, 7, 16, 17, 33]), min_size=2, max_size=4),
     reduced=st.integers(1, 15), repeated=st.integers(0, 15), known=st.booleans(),
 )  # fmt: skip
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
-)
+@draws.kernels(30)
 def test_what_broadcasts_under_any_dimensions(
     compiler: Any, *, shape: list[int], reduced: int, repeated: int, known: bool
 ) -> None:
