@@ -22,6 +22,7 @@
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/checking/broken_graph.h"
 #include "composite/runtime/checking/graph_check.h"
+#include "composite/runtime/checking/optimizer_reads.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/memory/inplace_ops.h"
 #include "composite/runtime/portable/portable_calls.h"
@@ -334,6 +335,29 @@ absl::StatusOr<int64_t> AddRegions(const PassOptions& options, const Devices& de
   return count;
 }
 
+// Ops of ours, also those that call functions of TVM's libraries.
+bool IsOurs(const std::string& op) {
+  return Registry::Global().Contains(op) || absl::EndsWith(op, "TvmCall");
+}
+
+// Has TensorFlow's optimizer read the outputs of nodes with several as the graph does.
+absl::Status KeepOutputsOfNodes(const PassOptions& options) {
+  constexpr char kKept[] = "nodes that keep the outputs of composites apart";
+  if (AreOutputsReadElsewhere(&IsOurs, **options.graph)) {
+    ChangeGraph(options, kKept, [](Graph* graph) { return KeepOutputs(&IsOurs, graph); });
+  }
+  if (options.flib_def == nullptr) return absl::OkStatus();
+  for (const std::string& name : options.flib_def->ListFunctionNames()) {
+    if (absl::StartsWith(name, kRegionPrefix)) continue;  // its name says what it has
+    auto record = options.flib_def->FindRecord(name);
+    if (record == nullptr) continue;
+    auto kept = WithKeptOutputs(record->fdef(), &IsOurs);
+    if (!kept.has_value()) continue;
+    TF_RETURN_IF_ERROR(ChangeFunction(*std::move(kept), kKept, options.flib_def).status());
+  }
+  return absl::OkStatus();
+}
+
 class CompositePass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const PassOptions& options) override {
@@ -343,6 +367,7 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
     const Devices devices{options.device_set, options.default_function_device};
     const PreparedUnder choices(options.function_def);
     TF_ASSIGN_OR_RETURN(const int64_t regions, AddRegions(options, devices));
+    TF_RETURN_IF_ERROR(KeepOutputsOfNodes(options));
     TF_RETURN_IF_ERROR(LearnFunctions(LibraryOf(options), options.graph->get()));
     // The first regions of a process may all be in the library, where nothing has learned them.
     if (regions == 0 && Registry::Global().empty()) return absl::OkStatus();
