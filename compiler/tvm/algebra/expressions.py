@@ -134,7 +134,7 @@ class Expressions:
         raise NotCovered(f"{e} is no variable of the loops")
 
     def _load(self, e: Any, into: int) -> Value:
-        out, (index,) = self.out, e.indices
+        out, index = self.out, e.indices[0]
         buffer, kind = self.buffers[hash(e.source)], kind_of(e)
         known = place_of(buffer, index)
         if known is not None and kind.size == buffer.element.size:

@@ -87,7 +87,7 @@ class _Loops(Expressions):
 
     def _allocate(self, buffer: Any, *, fill: bool) -> None:
         out, kind = self.out, KINDS.get(buffer.dtype) or any_kind(buffer.dtype)
-        (size,) = buffer.shape
+        size = buffer.shape[0]
         count = int(size.value) if isinstance(size, tirx.IntImm) else None
         if self._parallel and count is not None and count * kind.size <= _IN_FRAME:
             place = out.slot(count * kind.size, out.depth)
@@ -192,7 +192,7 @@ class _Loops(Expressions):
             raise NotCovered(f"{name or type(s.value).__name__} has no meaning over the ring")
 
     def _store(self, s: Any) -> None:
-        out, (index,) = self.out, s.indices
+        out, index = self.out, s.indices[0]
         buffer = self.buffers[hash(s.buffer)]
         place = place_of(buffer, index)
         kind = kind_of(s.value)
@@ -210,8 +210,8 @@ class _Loops(Expressions):
 
 def _fills(buffer: Any, store: Any) -> bool:
     """Whether a store leaves nothing of a buffer as it was."""
-    (size,) = buffer.shape
-    (index,) = store.indices
+    size = buffer.shape[0]
+    index = store.indices[0]
     one = isinstance(size, tirx.IntImm) and int(size.value) == 1
     return one and hash(store.buffer) == hash(buffer) and type(index) is tirx.IntImm
 

@@ -47,7 +47,7 @@ class Kind(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes."""
-        return self.bits // 8 * self.lanes
+        return (self.bits >> 3) * self.lanes
 
 
 class Value(NamedTuple):
@@ -77,9 +77,14 @@ class Writer:
 
     A word is computed in the outermost scope in which all that it is made of is known, and once.
     What is loaded is known until the end of the statement.
+
+    Attributes:
+        depth: Of the innermost scope.
+        moment: The depth of what is known in this statement alone.
     """
 
     def __init__(self) -> None:
+        self.depth, self.moment = 0, 1
         self._scopes = [_Scope()]
         self._known: dict[int, Value] = {}  # by the hashes of expressions, which others keep
         self._statement = _Scope()
@@ -90,16 +95,6 @@ class Writer:
         self._buffers = itertools.count(1)
         self.messages: list[str] = []
         self.parameters: list[list[int]] = []
-
-    @property
-    def depth(self) -> int:
-        """Of the innermost scope."""
-        return len(self._scopes) - 1
-
-    @property
-    def moment(self) -> int:
-        """The depth of what is known in this statement alone."""
-        return len(self._scopes)
 
     def buffer(self) -> int:
         """Return the number of a new buffer."""
@@ -141,16 +136,16 @@ class Writer:
 
     def emit(self, op: str, kind: int, lanes: int, extra: int, depth: int, *places: int) -> None:
         """Write an instruction in a scope."""
-        code = self._scopes[min(depth, self.depth)].code
+        code = self._scopes[depth if depth < self.depth else -1].code
         code += (_NUMBERS[op], kind, lanes, extra, *places, *_NOTHING[len(places) :])
 
     def compute(
         self, op: str, kind: Kind, size: int, *operands: Value, extra: int = 0, into: int = 0
     ) -> Value:
         """Return the result, of so many bytes, of an instruction on words of a kind."""
-        depth = self.moment if into else max(v.depth for v in operands)
+        depth = self.moment if into else max([v.depth for v in operands])
         place = into or self.slot(size, depth)
-        self.emit(op, kind.number, kind.lanes, extra, depth, place, *(v.place for v in operands))
+        self.emit(op, kind.number, kind.lanes, extra, depth, place, *[v.place for v in operands])
         return Value(place, depth)
 
     def end_statement(self) -> None:
@@ -174,9 +169,11 @@ class Writer:
         statement, self._statement = self._statement, _Scope()
         own = _Scope()
         self._scopes.append(own)
+        self.depth, self.moment = self.moment, self.moment + 1
         yield own.code
         self.end_statement()
         self._scopes.pop()
+        self.depth, self.moment = self.depth - 1, self.depth
         self._end(own)
         self._statement = statement
 
