@@ -117,7 +117,13 @@ HELD_BY: dict[str, str] = {
     "tests/composite/reference/test_over_ring.py": (
         "ring_elementwise.py ring_sums.py ring_windows.py ring_words.py"
     ),
-    "tests/compiler/tvm/algebra/test_kernel.py": "llvm.py traced.py compiler/tvm/math/by_name.py",
+    "tests/compiler/tvm/algebra/test_kernel.py": (
+        "expressions.py memory.py traced.py compiler/tvm/math/by_name.py"
+    ),
+    "tests/compiler/tvm/algebra/test_program.py": (
+        "composite/runtime/words/arithmetic composite/runtime/words/memory"
+        " composite/runtime/words/program composite/runtime/words/run"
+    ),
     "tests/composite/jit/test_worker.py": (
         "composite/kernels/expansions.py composite/kernels/produce.py"
     ),

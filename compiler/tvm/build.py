@@ -278,10 +278,6 @@ def make_module(
     functions = {name: function.with_attr("tirx.noalias", not in_place)}
     for i, pack_function in enumerate(known.functions):
         functions[f"{name}_pack{i}"] = pack_function().with_attr("tirx.noalias", True)
-    if target.over_ring:
-        from composite.compiler.tvm.algebra.kernel import in_ring
-
-        functions = {symbol: in_ring(f) for symbol, f in functions.items()}
     named = {symbol: f.with_attr("global_symbol", symbol) for symbol, f in functions.items()}
     return Module(named, strategies, known.packed, choices, in_place)
 
@@ -383,6 +379,11 @@ def _check_name(name: str) -> None:
 
 
 def _object(functions: dict[str, Any], target: Target) -> bytes:
+    if target.over_ring:
+        from composite.compiler.tvm.algebra.kernel import in_ring
+
+        with account.step("generate"):
+            return in_ring(functions)
     # LLVM ends the process when a file cannot be written; memory has no folder that may be full.
     with account.step("generate"), open(os.memfd_create("kernel.o"), "rb") as file:
         generate(functions, target).write_to_file(f"/proc/self/fd/{file.fileno()}", "o")

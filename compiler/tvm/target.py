@@ -133,7 +133,7 @@ class Target:
         described = {"kind": "llvm", "mcpu": self.mcpu, "num-cores": self.cores}
         # Level 3 unrolls loops around tiles: registers spill then, and LLVM 22 makes code of some
         # convolutions that it refuses itself.
-        described["opt-level"] = 0 if self.over_ring else 2
+        described["opt-level"] = 2
         if self.isa == AARCH64:
             return described | {"mtriple": "aarch64-linux-gnu", "mattr": ["+neon"]}
         # Where LLVM prefers vectors of 256 bits, it stores one of 512 in two halves.

@@ -1,8 +1,8 @@
 """Compares a kernel with its body over the ring in which both are equal bit for bit.
 
-See docs/proofs.md. The loops are compiled a second time, without optimization, with elements of the
-ring in the place of floats. They are compared at the sizes of the numeric check, by one task and by
-several, and with outputs in the memory of inputs.
+See docs/proofs.md. The loops are written a second time, with elements of the ring in the place of
+floats, as a program that the runtime runs step by step. They are compared at the sizes of the
+numeric check, by one task and by several, and with outputs in the memory of inputs.
 
 Not for: rounding, which has no place in the ring (verify.py).
 """

@@ -24,14 +24,13 @@ import tvm
 
 from composite.binding import native
 from composite.compiler import tvm as backend
-from composite.compiler.tvm.algebra.kernel import in_ring
 from composite.compiler.tvm.proof import Unproven
 from composite.kernels import host, verify
 from composite.kernels.samples import Sample, Samples
 from composite.ops import functions
 from composite.reference import adversarial, over_ring
 from composite.reference.evaluate import Evaluator
-from tests.mutation.kernels import TARGET, Subject
+from tests.mutation.kernels import RING, TARGET, Subject
 from tests.mutation.kinds import Kind
 from tests.mutation.rebuilding import Places
 
@@ -207,7 +206,7 @@ class Judge:
         answers = tuple(map(kernel.answer, self._floats))
         if kind.of_floats:
             return Ran(places.what, kernel.unproven, answers, self._right.ring)
-        ring = _Kernel(written, {n: in_ring(f) for n, f in named.items()}, folder / "ring.so")
+        ring = _Kernel(written, named, folder / "ring.words", RING)
         if ring.stopped:
             return Ran(places.what, kernel.unproven, stopped=ring.stopped)
         return Ran(places.what, kernel.unproven, answers, tuple(map(ring.answer, self._ring)))
@@ -244,9 +243,15 @@ def _numeric(samples: Sequence[Sample], answers: Sequence[Answer]) -> str:
 class _Kernel:
     """A kernel of altered functions; `stopped` says why there is none."""
 
-    def __init__(self, written: backend.Written, functions: dict[str, Any], path: Path) -> None:
+    def __init__(
+        self,
+        written: backend.Written,
+        functions: dict[str, Any],
+        path: Path,
+        target: backend.Target = TARGET,
+    ) -> None:
         module = replace(written.module, functions=functions)
-        own = replace(written, module=module, target=TARGET)
+        own = replace(written, module=module, target=target)
         self._path = path
         self.unproven = own.proof.unproven
         self.stopped = ""

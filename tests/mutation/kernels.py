@@ -7,20 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
-from unittest import mock
 
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
 from composite.compiler import tvm as backend
-from composite.compiler.tvm.algebra import kernel as algebra
 from composite.kernels import shapes as classes
 from tests.compiler.tvm.conftest import library_of
 from tests.compiler.tvm.exact import gradient
 
 LEVEL = "x86-64-v3"
 TARGET = backend.Target.of(LEVEL, 2)
+RING = replace(TARGET, over_ring=True)
 NARROW = ("float16", "bfloat16")
 _BEYOND: tuple[Mapping[str, int], ...] = (
     {},
@@ -65,11 +64,7 @@ class Subject:
     @cached_property
     def written(self) -> backend.Written:
         """The loops, with elementary functions as calls by their names."""
-        target = replace(TARGET, over_ring=True)
-        with mock.patch.object(algebra, "in_ring", side_effect=lambda function: function):
-            return backend.write(
-                self.library(), self.shapes, target=target, constants=self.constants
-            )
+        return backend.write(self.library(), self.shapes, target=RING, constants=self.constants)
 
     @property
     def minimums(self) -> Mapping[str, int]:

@@ -14,11 +14,11 @@ from typing import Any
 from tvm import ir, tirx
 
 from composite.compiler.tvm import math
-from composite.compiler.tvm.algebra.kernel import Rebuilding
 from composite.compiler.tvm.codegen.block import NAMED, Block, const
 from composite.compiler.tvm.lower import normalization
 from composite.compiler.tvm.math import numeric
 from composite.compiler.tvm.target import Target
+from tests.compiler.tvm.rebuilding import Rebuilding
 from tests.mutation.rebuilding import Altering, Changes, Places, rebuilt
 
 ROUNDING, FUNCTION = "rounding", "function"

@@ -8,7 +8,7 @@ from typing import Any
 from tvm import ir, tirx
 from tvm.ir.prim import expr as prim
 
-from composite.compiler.tvm.algebra.kernel import Rebuilding
+from tests.compiler.tvm.rebuilding import Rebuilding
 
 Changes = Iterator[Callable[[], Any]]
 """What a statement or an expression may become by one mistake; made when it is called."""

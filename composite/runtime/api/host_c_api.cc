@@ -18,6 +18,8 @@
 #include "composite/runtime/launch/fixed_team.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "composite/runtime/run/kernel_call.h"
+#include "composite/runtime/words/program.h"
+#include "composite/runtime/words/run.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/denormal.h"
@@ -129,11 +131,31 @@ class NoNumbers final : public tvm_abi::Workspace {
   void Free(void* block) override { std::free(block); }
 };
 
+// Runs a program of a file.
+absl::Status CallProgram(const composite_kernel_call& call, absl::string_view file,
+                         absl::Span<const tvm_abi::Tensor> tensors) {
+  absl::StatusOr<words::Program> program = words::FindProgram(file, call.kernel);
+  if (!program.ok()) return program.status();
+  std::vector<words::Array> arrays;
+  for (const tvm_abi::Tensor& tensor : tensors) {
+    arrays.push_back(
+        {tensor.data, tensor.dtype.bits / 8, absl::MakeConstSpan(tensor.shape, tensor.ndim)});
+  }
+  FixedTeam team(call.tasks);
+  tvm_abi::Error error;
+  if (words::Run(*program, arrays, team, &error)) return absl::OkStatus();
+  return KernelError(call.kernel, error);
+}
+
 absl::Status CallOutsideGraph(const composite_kernel_call* call) {
   absl::Status status = CheckCall(call);
   if (!status.ok()) return status;
   absl::StatusOr<std::vector<tvm_abi::Tensor>> tensors = DescribeAll(*call);
   if (!tensors.ok()) return tensors.status();
+  absl::StatusOr<CheckedFile> file = CheckedFile::Open(call->library);
+  if (!file.ok()) return file.status();
+  absl::StatusOr<std::string> content = file->Read();
+  if (content.ok() && words::HasPrograms(*content)) return CallProgram(*call, *content, *tensors);
   const OpenLibrary library(call->library);
   if (!library.handle().ok()) return library.handle().status();
   absl::StatusOr<tvm_abi::Function> function =

@@ -13,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from composite.compiler import tvm as backend
+from composite.kernels import verify
 from composite.ops import functions
 from composite.reference import over_ring
-from tests.compiler.tvm.host import Loaded
 
 _NUMBER = itertools.count()
 
@@ -42,12 +42,12 @@ class Asked:
             choices=self.choices,
         )
 
-    def load(self, folder: Path, tasks: int) -> Loaded:
-        """The kernel over the ring."""
+    def made(self, folder: Path) -> tuple[backend.Kernel, Path]:
+        """The kernel over the ring, and the file of its programs."""
         name = f"exact_{next(_NUMBER)}"
         kernel = self.written().generate(name)
-        backend.link(kernel, folder / f"{name}.so", runtime=None)
-        return Loaded(kernel, folder / f"{name}.so", tasks)
+        backend.link(kernel, folder / f"{name}.words", runtime=None)
+        return kernel, folder / f"{name}.words"
 
 
 def differences(asked: Asked, arrays: Sequence[np.ndarray], folder: Path, tasks: int) -> list[str]:
@@ -55,11 +55,11 @@ def differences(asked: Asked, arrays: Sequence[np.ndarray], folder: Path, tasks:
     random = np.random.default_rng(0)
     drawn = [over_ring.drawn(a, random) for a in arrays]
     wanted = over_ring.results(functions.body(asked.library), drawn)
-    loaded = asked.load(folder, tasks)
+    kernel, path = asked.made(folder)
     given = [np.zeros(a, a.dtype) if i in asked.sizes else a for i, a in enumerate(drawn)]
-    results = loaded(given, [y.shape for y in wanted], [y.dtype for y in wanted])
+    results = verify.run_kernel(path, kernel.name, given, wanted, tasks, packed=kernel.packed)
     return [
-        f"result {number}: {told}; {loaded.kernel.strategy}"
+        f"result {number}: {told}; {kernel.strategy}"
         for number, pair in enumerate(zip(results, wanted, strict=True))
         if (told := over_ring.difference(*pair))
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import ir, tirx
 
-from composite.compiler.tvm.algebra.kernel import Rebuilding
+from tests.compiler.tvm.rebuilding import Rebuilding
 
 _SWAPPED = {
     tirx.Add: tirx.Sub,

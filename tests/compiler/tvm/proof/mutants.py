@@ -7,8 +7,8 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx import stmt as tir_stmt
 
-from composite.compiler.tvm.algebra.kernel import Rebuilding
 from composite.compiler.tvm.proof.phases import BARRIER
+from tests.compiler.tvm.rebuilding import Rebuilding
 
 
 def places(function: Any) -> list[str]:

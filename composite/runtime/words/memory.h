@@ -1,0 +1,49 @@
+// The memory of programs that run.
+#ifndef COMPOSITE_RUNTIME_WORDS_MEMORY_H_
+#define COMPOSITE_RUNTIME_WORDS_MEMORY_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace composite {
+namespace words {
+
+constexpr size_t kAlignment = 64;
+constexpr int kNothing = 0xFF;  // each byte of memory that holds no number
+
+struct FreeMemory {
+  void operator()(char* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<char, FreeMemory>;
+
+inline Memory NewMemory(int64_t bytes) {
+  const size_t whole = (static_cast<size_t>(bytes) / kAlignment + 1) * kAlignment;
+  return Memory(static_cast<char*>(std::aligned_alloc(kAlignment, whole)));
+}
+
+// Copies of usual sizes are a few instructions.
+inline void Copy(char* to, const char* from, int64_t bytes) {
+  switch (bytes) {
+    case 4:
+      std::memcpy(to, from, 4);
+      return;
+    case 8:
+      std::memcpy(to, from, 8);
+      return;
+    case 32:
+      std::memmove(to, from, 32);
+      return;
+    case 64:
+      std::memmove(to, from, 64);
+      return;
+    default:
+      std::memmove(to, from, bytes);
+  }
+}
+
+}  // namespace words
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_WORDS_MEMORY_H_
