@@ -25,7 +25,7 @@ import tensorflow as tf
 
 from composite.binding.records import BACKEND, NUMERICS, UNCOUNTED, AttrValue
 from composite.compiler import account
-from composite.kernels import rounds
+from composite.kernels import rounds, turns
 from composite.kernels.decisions import Times
 from composite.kernels.rounds import Round
 from composite.ops import call
@@ -81,13 +81,15 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
 
     def timed(copies: int) -> tuple[Times, int]:
         """The times of so many copies, or of as few as do."""
-        functions = _functions(op_name, node, varying, 1)
-        alone = _taken(functions, varying, 1, own)
-        enough = math.ceil(_CHAIN / max(_seconds_of_one(functions, alone), rounds.LEAST))
-        if (copies := min(copies, enough)) > 1:
-            functions = _functions(op_name, node, varying, copies)
-            alone = _taken(functions, varying, copies, own)
-        found = rounds.settled(lambda budget: _rounds(functions, alone, budget), copies)
+        with turns.preparing():
+            functions = _functions(op_name, node, varying, 1)
+            inputs = _taken(functions, varying, 1, own)
+            enough = math.ceil(_CHAIN / max(_seconds_of_one(functions, inputs), rounds.LEAST))
+            if (copies := min(copies, enough)) > 1:
+                functions = _functions(op_name, node, varying, copies)
+                inputs = _taken(functions, varying, copies, own)
+        with turns.measuring():
+            found = rounds.settled(lambda budget: _rounds(functions, inputs, budget), copies)
         return rounds.times(found, copies), copies
 
     times, copies = timed(_copies(varying, known, _COPIES, _MEMORY))
@@ -121,12 +123,15 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
         for shapes in cases
     ]
     copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
-    functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
-    found = []
-    for case, own in zip(exact, sizes or [{}] * len(exact), strict=True):
-        inputs = _taken(functions, case, copies, _varying_sizes(specs, known, own))
-        found.append(rounds.times(_rounds(functions, inputs, _SWEEP_BUDGET), copies))
-    return found
+    with turns.preparing():
+        functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
+        inputs = [
+            _taken(functions, case, copies, _varying_sizes(specs, known, own))
+            for case, own in zip(exact, sizes or [{}] * len(exact), strict=True)
+        ]
+    with turns.measuring():
+        found = [_rounds(functions, one, _SWEEP_BUDGET) for one in inputs]
+    return [rounds.times(one, copies) for one in found]
 
 
 class Chain:
@@ -207,7 +212,8 @@ def _functions(
 
 def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> float:
     """Roughly what the quicker of a kernel and its expansion takes, in functions of one node."""
-    kernel, expansion, nothing = _rounds(functions, inputs, 0.0, fewest=1)[0]
+    # Other kernels are made meanwhile: the least of some rounds.
+    kernel, expansion, nothing = map(min, zip(*_rounds(functions, inputs, _CHAIN, 1), strict=True))
     return min(kernel, expansion) - nothing
 
 
