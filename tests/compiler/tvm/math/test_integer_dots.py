@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from composite import quant
 from composite.compiler.tvm import Target
-from composite.compiler.tvm.build import generate, write
+from composite.compiler.tvm.build import write
+from composite.compiler.tvm.machine_code import generate
 from composite.compiler.tvm.target import AARCH64, BFLOAT16
 from tests.compiler.tvm.conftest import library_of
 

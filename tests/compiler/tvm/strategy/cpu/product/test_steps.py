@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler.tvm import Target
-from composite.compiler.tvm.build import generate, write
+from composite.compiler.tvm.build import write
+from composite.compiler.tvm.machine_code import generate
 from composite.compiler.tvm.target import BFLOAT16
 from tests.compiler.tvm.conftest import library_of
 
