@@ -90,9 +90,7 @@ HELD_BY: dict[str, str] = {
         " versions.py composite/cli/diverge.py"
     ),
     "tests/composite/quant/test_integers.py": "__init__.py",
-    "tests/composite/acceleration/test_accelerate.py": (
-        "comparing.py graph.py recognized.py report.py"
-    ),
+    "tests/composite/acceleration/test_accelerate.py": ("graph.py recognized.py report.py"),
     "tests/composite/acceleration/test_bisecting.py": "composite/cli/bisect.py",
     "tests/composite/acceleration/test_replaying.py": (
         "composite/cli/replay.py composite/runtime/run/region_dump"
@@ -113,7 +111,6 @@ HELD_BY: dict[str, str] = {
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
     "tests/compiler/tvm/strategy/cuda/test_gather.py": "compiler/tvm/passes/gathers_of_zeros.py",
-    "tests/composite/kernels/test_verify.py": "composite/reference/adversarial.py",
     "tests/composite/reference/test_over_ring.py": (
         "ring_elementwise.py ring_sums.py ring_windows.py ring_words.py"
     ),

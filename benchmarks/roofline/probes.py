@@ -23,8 +23,8 @@ import tvm
 from tvm import tirx
 
 from composite.compiler import tvm as backend
-from composite.compiler.tvm.build import generate
 from composite.compiler.tvm.codegen.block import Block, const, index
+from composite.compiler.tvm.machine_code import generate
 from composite.compiler.tvm.proof import prove
 from composite.compiler.tvm.target import Target
 

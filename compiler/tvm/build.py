@@ -1,19 +1,20 @@
 """From a TF function to an object file: read, plan, write the loops, generate code.
 
-Linking is :mod:`.link`'s part. One call is one kernel; nothing is kept between calls.
+Code generation is :mod:`.machine_code`'s part, linking :mod:`.link`'s. One call is one kernel;
+nothing is kept between calls.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from composite.compiler import account
+from composite.compiler.tvm import machine_code
 from composite.compiler.tvm.choices import Choices, Chosen, Knob, Value
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
@@ -209,18 +210,18 @@ class Written:
         """
         _check_name(name)
         plan, module = self.plan, self.module
-        functions = module.named(name)
         if len(self.proof.unproven) > _MOST_GUARDS:
             raise NotCovered(
                 f"{len(self.proof.unproven)} accesses are not proven to be in bounds, more than"
                 f" can be guarded ({_MOST_GUARDS}): the first is {self.proof.unproven[0]}"
             )
+        builds = [module.named(name)]
         if not self.proof.is_complete:
-            functions |= guarded(module.named(name + _GUARDED), plan.function.minimums)
+            builds.append(guarded(module.named(name + _GUARDED), plan.function.minimums))
         symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
         return Kernel(
             name=name,
-            objects={f"{name}.o": _object(functions, self.target)},
+            objects=machine_code.objects(name, builds, self.target),
             out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
             minimums=[plan.function.minimums.get(s, 0) for s in symbols],
             divisors=[1] * len(symbols),
@@ -339,52 +340,6 @@ def _joined(some: Forwards, others: Forwards) -> Forwards:
     return tuple(a or b for a, b in zip(some, others or some, strict=True))
 
 
-def lower(functions: dict[str, Any], target: Target) -> Any:
-    """Return the module of TIR functions after TVM's passes, ready for code generation.
-
-    The kernels are written in loops and vectors already: of TVM's pipeline only what turns that
-    into calls of the host's ABI is run. Its simplifier must not be: it inlines what was bound to a
-    variable, and takes floats for numbers of algebra (``(x + c) - c`` becomes ``x``). Nor is
-    FlattenBuffer: all buffers are flat, and it takes a third of the time to write each vector's
-    place in a way that the code generator no longer knows for a vector's.
-    """
-    import tvm
-    from tvm import tirx
-
-    from composite.compiler.tvm.codegen.entry import entry
-
-    described = tvm.target.Target(target.tvm())
-    module = tvm.IRModule(
-        {name: entry(f).with_attr("target", described) for name, f in functions.items()}
-    )
-    passes = [
-        tirx.transform.BF16StorageLegalize(),
-        tirx.transform.LowerTVMBuiltin(),
-        tirx.transform.LowerIntrin(),
-    ]
-    return tvm.ir.transform.Sequential(passes)(module)
-
-
-def generate(functions: dict[str, Any], target: Target) -> Any:
-    """Return TVM's runtime module that holds the machine code of TIR functions."""
-    import tvm
-
-    build = tvm.get_global_func("target.build.llvm")
-    return build(lower(functions, target), tvm.target.Target(target.tvm()))
-
-
 def _check_name(name: str) -> None:
     if not name.isidentifier() or not name.isascii():
         raise ValueError(f"{name!r} is no C identifier")
-
-
-def _object(functions: dict[str, Any], target: Target) -> bytes:
-    if target.over_ring:
-        from composite.compiler.tvm.algebra.kernel import in_ring
-
-        with account.step("generate"):
-            return in_ring(functions)
-    # LLVM ends the process when a file cannot be written; memory has no folder that may be full.
-    with account.step("generate"), open(os.memfd_create("kernel.o"), "rb") as file:
-        generate(functions, target).write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
-        return file.read()

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from composite.compiler.tvm.build import generate, make_module
+from composite.compiler.tvm.build import make_module
 from composite.compiler.tvm.cuda import nvrtc
 from composite.compiler.tvm.cuda.build import write_cuda
 from composite.compiler.tvm.cuda.launch import ALIGNMENT
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.tensor import Constant, Parameter, Tensor
 from composite.compiler.tvm.ir.walk import topological
+from composite.compiler.tvm.machine_code import generate
 from composite.compiler.tvm.passes.pipeline import PIPELINE
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.proof import Proof, prove

@@ -101,14 +101,31 @@ class DirectCalls:
     def _trace(self, args: tuple[Any, ...], flat: list[Any], key: tuple[Any, ...]) -> Any:
         """The first call of a kind, which is remembered."""
         result = self.function(*args)
-        if len(self._traces) < _MOST_TRACES and not any(map(_is_handle, flat)):
-            trace = _Trace(self.function.get_concrete_function(*args))
-            here = context.context()._thread_local_data
-            if not self._direct.is_current(here):
-                self._direct = _Direct()
-            self._direct.add(args, trace)
-            self._traces[key] = trace
+        self._add(args, flat, key)
         return result
+
+    def learn(self, *args: Any) -> None:
+        """Has calls of arguments like these be direct from the first one on.
+
+        TensorFlow makes and optimizes the function that it runs at its own first call. Here that is
+        done for direct calls alone.
+        """
+        flat: list[Any] = []
+        kind: list[Any] = []
+        is_plain = _is_plain(context.context()._thread_local_data)
+        if is_plain and not _process.is_without_threads and _describe(args, flat, kind):
+            self._add(args, flat, tuple(kind))
+
+    def _add(self, args: tuple[Any, ...], flat: list[Any], key: tuple[Any, ...]) -> None:
+        """Remembers the trace of such arguments."""
+        if len(self._traces) >= _MOST_TRACES or any(map(_is_handle, flat)):
+            return
+        trace = _Trace(self.function.get_concrete_function(*args))
+        here = context.context()._thread_local_data
+        if not self._direct.is_current(here):
+            self._direct = _Direct()
+        self._direct.add(args, trace)
+        self._traces[key] = trace
 
 
 class _Trace:

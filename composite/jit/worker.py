@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import functools
 import logging
+import math
 import os
 import threading
 import time
@@ -42,7 +43,9 @@ from composite.progress.event import Listener
 ENVIRONMENT = "COMPOSITE_JIT"
 _WAKE_MS = 1000  # a stop is told to the runtime, which wakes the thread; this only bounds a miss
 _AGAIN_MS = 50  # between looks at what another process makes
-_POLL = 0.005
+# Seconds between looks at what is left: a share of those that were waited, within bounds. Each look
+# takes the GIL from the threads that make kernels.
+_POLL_SHARE, _POLLS = 0.02, (0.005, 0.1)
 # Kernels that are made, and those that wait to be measured.
 _MOST_THREADS = 2 * client.PROCESSES
 
@@ -271,14 +274,17 @@ def wait(timeout: float | None = None, *, progress: Listener | None = None) -> b
     compiles nothing. `progress` is called with ProgressEvents; without it, standard error shows
     which kernel is being made and how many are left, if it is a terminal.
     """
-    end = None if timeout is None else time.monotonic() + timeout
+    begin = time.monotonic()
+    end = math.inf if timeout is None else begin + timeout
     with activity.told("kernels", progress) as told:
         watch = making.Watch()
         while running() and (pending := _pending()):
-            if end is not None and time.monotonic() >= end:
+            now = time.monotonic()
+            if now >= end:
                 return False
             watch.report(told, pending)
-            time.sleep(_POLL)
+            least, most = _POLLS
+            time.sleep(min(max(_POLL_SHARE * (now - begin), least), most, end - now))
         watch.report(told, 0)
     return True
 

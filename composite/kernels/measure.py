@@ -4,7 +4,9 @@ Both are measured as nodes of a graph: copies of the op in one function, as many
 to be timed, each with inputs of its own (a real model does not read the same weights again), one
 after the other, once told to run the kernel and once the expansion, which grappler then fuses as it
 would hand-written ops. The cost of an empty function of the same signature is taken off, so no
-Python is in the result. Inputs that never change are constants of the graph there too.
+Python is in the result. Inputs that never change are constants of the graph there too; to a kernel,
+which takes them packed, those that are large are given as inputs that are known to be constants,
+since TensorFlow copies a graph many times.
 
 Where both wait for memory neither is faster: inputs that are in the caches tell them apart.
 
@@ -23,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from composite.binding.records import BACKEND, NUMERICS, UNCOUNTED, AttrValue
+from composite.binding.records import BACKEND, CONSTANTS, NUMERICS, UNCOUNTED, AttrValue
 from composite.compiler import account
-from composite.kernels import rounds
+from composite.kernels import rounds, turns
 from composite.kernels.decisions import Times
 from composite.kernels.rounds import Round
 from composite.ops import call
@@ -48,6 +50,7 @@ _CACHED_MEMORY = 4 << 20
 # Bytes of constants of several nodes: tracing and grappler copy them a few times, and TensorFlow
 # keeps what it made of a function as long as the process runs.
 _CONSTANTS = 4 << 20
+_LARGE = 1 << 20  # bytes of one constant: to hand it over takes no time beside that of the kernel
 _ROUNDS = 60
 _FEWEST = 5  # rounds, however long one takes
 # Of a size beside the one that was asked for:
@@ -81,13 +84,15 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
 
     def timed(copies: int) -> tuple[Times, int]:
         """The times of so many copies, or of as few as do."""
-        functions = _functions(op_name, node, varying, 1)
-        alone = _taken(functions, varying, 1, own)
-        enough = math.ceil(_CHAIN / max(_seconds_of_one(functions, alone), rounds.LEAST))
-        if (copies := min(copies, enough)) > 1:
-            functions = _functions(op_name, node, varying, copies)
-            alone = _taken(functions, varying, copies, own)
-        found = rounds.settled(lambda budget: _rounds(functions, alone, budget), copies)
+        with turns.preparing():
+            functions = _functions(op_name, node, varying, 1)
+            inputs = _taken(functions, varying, 1, own)
+            enough = math.ceil(_CHAIN / max(_seconds_of_one(functions, inputs), rounds.LEAST))
+            if (copies := min(copies, enough)) > 1:
+                functions = _functions(op_name, node, varying, copies)
+                inputs = _taken(functions, varying, copies, own)
+        with turns.measuring():
+            found = rounds.settled(lambda budget: _rounds(functions, inputs, budget), copies)
         return rounds.times(found, copies), copies
 
     times, copies = timed(_copies(varying, known, _COPIES, _MEMORY))
@@ -121,12 +126,15 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
         for shapes in cases
     ]
     copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
-    functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
-    found = []
-    for case, own in zip(exact, sizes or [{}] * len(exact), strict=True):
-        inputs = _taken(functions, case, copies, _varying_sizes(specs, known, own))
-        found.append(rounds.times(_rounds(functions, inputs, _SWEEP_BUDGET), copies))
-    return found
+    with turns.preparing():
+        functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
+        inputs = [
+            _taken(functions, case, copies, _varying_sizes(specs, known, own))
+            for case, own in zip(exact, sizes or [{}] * len(exact), strict=True)
+        ]
+    with turns.measuring():
+        found = [_rounds(functions, one, _SWEEP_BUDGET) for one in inputs]
+    return [rounds.times(one, copies) for one in found]
 
 
 class Chain:
@@ -147,8 +155,8 @@ class Chain:
         known = _known(specs, constants)
         varying = _varying(specs, known)
         self.copies = _copies(varying, known, _COPIES, _MEMORY)
-        node = _Call(arguments, {**stamps, **_route("tvm")}, known)
-        self._kernel = _chain(op_name, node, varying, self.copies)
+        node = _Call(arguments, stamps, known)
+        self._kernel = _chain(op_name, node.by_kernel(), varying, self.copies)
         self._empty = _empty(varying, self.copies, HOST)
         own = _varying_sizes(specs, known, sizes)
         self._inputs = _taken((self._kernel, self._empty), varying, self.copies, own)
@@ -169,14 +177,32 @@ class _Call(NamedTuple):
     stamps: Mapping[str, AttrValue]
     known: Mapping[int, Any]  # by position
     device: str = HOST
+    held: Sequence[int] = ()  # those of them that are inputs of the graph
 
-    def keywords(self, own: Sequence[Any], copy: int) -> Mapping[str, Any]:
-        """Of the call number `copy`, with inputs `own` beside the constants."""
+    def by_kernel(self) -> _Call:
+        """The call that runs the kernel."""
+        constants = AttrValue(list=AttrValue.ListValue(i=sorted(self.known)))
+        stamps = {**self.stamps, **_route("tvm")} | ({CONSTANTS: constants} if self.known else {})
+        held = [i for i, array in self.known.items() if array.nbytes >= _LARGE]
+        return self._replace(stamps=stamps, held=held)
+
+    def by_expansion(self) -> _Call:
+        """The call that runs the expansion."""
+        return self._replace(stamps={**self.stamps, **_route("tf")})
+
+    def held_by(self, copies: int) -> list[Any]:
+        """The inputs of a graph of so many calls that never change."""
+        with tf.device(self.device):
+            return [_constant(self.known[i], copy) for copy in range(copies) for i in self.held]
+
+    def keywords(self, own: Sequence[Any], held: Sequence[Any], copy: int) -> Mapping[str, Any]:
+        """Of the call number `copy`, with inputs `own` and those that are `held`."""
         given, known = iter(own), self.known
-        count = len(own) + len(known)
-        return self.arguments(
-            [_constant(known[i], copy) if i in known else next(given) for i in range(count)]
-        )
+        inputs = dict(zip(self.held, held, strict=True))
+        for i in range(len(own) + len(known)):
+            if i not in inputs:
+                inputs[i] = _constant(known[i], copy) if i in known else next(given)
+        return self.arguments([inputs[i] for i in sorted(inputs)])
 
 
 def _known(specs: Sequence[tf.TensorSpec], constants: Sequence[int]) -> dict[int, Any]:
@@ -198,16 +224,15 @@ def _functions(
     op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int
 ) -> list[_Traced]:
     """What is timed: the kernel, the expansion, nothing."""
-    chains = [
-        _chain(op_name, node._replace(stamps={**node.stamps, **_route(backend)}), specs, copies)
-        for backend in ("tvm", "tf")
-    ]
+    ways = (node.by_kernel(), node.by_expansion())
+    chains = [_chain(op_name, way, specs, copies) for way in ways]
     return [*chains, _empty(specs, copies, node.device)]
 
 
 def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> float:
     """Roughly what the quicker of a kernel and its expansion takes, in functions of one node."""
-    kernel, expansion, nothing = _rounds(functions, inputs, 0.0, fewest=1)[0]
+    # Other kernels are made meanwhile: the least of some rounds.
+    kernel, expansion, nothing = map(min, zip(*_rounds(functions, inputs, _CHAIN, 1), strict=True))
     return min(kernel, expansion) - nothing
 
 
@@ -278,19 +303,24 @@ def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
 
 
 def _chain(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> _Traced:
-    width = len(specs)
-
     def chain(*inputs: Any) -> list[Any]:
         outputs: list[Any] = []
+        own, held = inputs[: copies * len(specs)], inputs[copies * len(specs) :]
         for i in range(copies):
             with tf.control_dependencies(outputs[-1:]), tf.device(node.device):
-                own = inputs[i * width : (i + 1) * width]
-                result = call.graph_call(op_name, node.keywords(own, i), node.stamps, None)
+                given = node.keywords(_part(own, i, copies), _part(held, i, copies), i)
+                result = call.graph_call(op_name, given, node.stamps, None)
             # Read, every one: grappler turns a node that only orders others into nothing.
             outputs += tf.nest.flatten(result)
         return _together(outputs, node.device)
 
-    return _Traced(chain, [*specs] * copies, node.device)
+    return _Traced(chain, [*specs] * copies, node.device, node.held_by(copies))
+
+
+def _part(inputs: Sequence[Any], number: int, parts: int) -> Sequence[Any]:
+    """One of as many equal parts of some inputs."""
+    width = len(inputs) // parts
+    return inputs[number * width : (number + 1) * width]
 
 
 def _together(outputs: list[Any], device: str) -> list[Any]:
@@ -320,9 +350,16 @@ class _Traced:
     """
 
     def __init__(
-        self, function: Callable[..., Any], specs: Sequence[tf.TensorSpec], device: str
+        self,
+        function: Callable[..., Any],
+        specs: Sequence[tf.TensorSpec],
+        device: str,
+        held: Sequence[Any] = (),
     ) -> None:
-        made = tf.function(function, input_signature=list(specs), autograph=False)
+        """`held`: further inputs, the same in each call."""
+        signature = [*specs, *(tf.TensorSpec(x.shape, x.dtype) for x in held)]
+        made = tf.function(function, input_signature=signature, autograph=False)
+        self._held = held
         self._concrete = made.get_concrete_function()
         self._dtypes = [output.dtype for output in self._concrete.outputs]
         # As in a tf.function, ops that have no kernel on the device run on the CPU.
@@ -332,7 +369,7 @@ class _Traced:
 
     def __call__(self, *inputs: Any) -> None:
         tf.raw_ops.PartitionedCall(
-            args=inputs,
+            args=[*inputs, *self._held],
             Tout=self._dtypes,
             f=self._concrete.name.decode(),
             config_proto=self._config,

@@ -54,20 +54,21 @@ def sources(root: Path) -> set[Path]:
 
     The front end is none of them: what it does is in the expansion.
     """
-    found = set(root.joinpath("tvm").rglob("*.py"))
+    there = {path.relative_to(root).as_posix() for path in root.rglob("*.py")}
+    found = {name for name in there if name.startswith("tvm/")}
     waiting = list(found)
     while waiting:
-        new = set(_imported(root, waiting.pop())) - found
+        new = there.intersection(_imported(root / waiting.pop())) - found
         found |= new
         waiting += new
-    return found
+    return {root / name for name in found}
 
 
-def _imported(root: Path, source: Path) -> Iterator[Path]:
+def _imported(source: Path) -> Iterator[str]:
+    """Under the compiler's folder, the files that what a source imports may be."""
     for module, names in _IMPORT.findall(source.read_text(encoding="utf-8")):
-        folder = root.joinpath(*module.split(".")) if module else root
+        folder = module.replace(".", "/")
         for name in ("", *re.findall(r"\w+", names)):
-            own = folder / name if name else folder
-            for path in (own.with_suffix(".py"), own / "__init__.py"):
-                if path.is_file():
-                    yield path
+            own = "/".join(filter(None, (folder, name)))
+            yield f"{own}.py"
+            yield f"{own}/__init__.py" if own else "__init__.py"

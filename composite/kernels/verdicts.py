@@ -20,7 +20,7 @@ from composite.binding.log import logger
 from composite.binding.records import AttrValue
 from composite.binding.typed_record import Dims
 from composite.compiler import account
-from composite.kernels import decisions, gpu, shapes, turns
+from composite.kernels import decisions, gpu, shapes
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
@@ -47,11 +47,10 @@ def verdict(
     if decision is not None:
         install(made, decision)
         return decision
-    with turns.measuring():
-        for decision in measured(made, request):
-            install(made, decision)
-            if stopping():
-                return decision
+    for decision in measured(made, request):
+        install(made, decision)
+        if stopping():
+            return decision
     assert decision is not None, "the size of the call that asked is always measured"
     # Another process may have been quicker. Its verdict stands, so that both take one path.
     theirs = stored(cache, key, request)

@@ -24,6 +24,9 @@ Array = np.ndarray[Any, Any]
 # Elements of all inputs up to which every kind is drawn; beyond, only the first two of them and one
 # with special numbers, since the reference in float64 takes longer than compiling does.
 MANY = 1 << 16
+# Numbers of an array that are drawn; larger arrays repeat them. A prime: no two rows, columns or
+# blocks of an array are the same.
+_DRAWN = 262_139
 _MATRIX = 2  # dimensions
 _MOST_SPECIAL = 4  # inputs that get infinities and NaNs, one after the other
 
@@ -140,8 +143,8 @@ def _with_integers(draw: Draw, other: Callable[[Array], Array]) -> Draw:
 def _milder(array: Array) -> Array:
     if not floats.is_floating(array):
         return array
-    wide = array.astype(np.float64)
-    return np.asarray((np.sign(wide) * np.sqrt(np.abs(wide))).astype(array.dtype))
+    wide = array.astype(np.result_type(array, np.float32))
+    return np.copysign(np.sqrt(np.abs(wide)), wide).astype(array.dtype)
 
 
 def _make_equal(arrays: list[Array], random: np.random.Generator, share: float) -> None:
@@ -216,8 +219,13 @@ def _array(
     return np.asarray(draw(shape, ml_dtypes.finfo(narrow), random).astype(narrow))
 
 
+def _drawn(shape: tuple[int, ...]) -> int:
+    """How many numbers of an array are drawn."""
+    return min(int(np.prod(shape)), _DRAWN)
+
+
 def _ordinary(shape: tuple[int, ...], _finfo: Any, random: np.random.Generator) -> Array:
-    return np.asarray(random.standard_normal(shape))
+    return np.resize(random.standard_normal(_drawn(shape)), shape)
 
 
 def _shifted(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
@@ -246,14 +254,14 @@ def _small(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> A
 
 def _mixed(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
     """All magnitudes, half of the neighbours nearly cancelling; zeros and integers between."""
-    exponents = random.uniform(np.log(_least(finfo)), np.log(_most(finfo)), shape)
-    values = np.exp(exponents) * random.choice([-1.0, 1.0], shape)
-    flat = values.reshape(-1)
-    pairs = flat[: flat.size // 2 * 2].reshape(-1, 2)
+    count = _drawn(shape)
+    exponents = random.uniform(np.log(_least(finfo)), np.log(_most(finfo)), count)
+    values = np.exp(exponents) * random.choice([-1.0, 1.0], count)
+    pairs = values[: count // 2 * 2].reshape(-1, 2)
     nearly = 1 + float(finfo.eps) * random.integers(-2, 3, len(pairs))
     pairs[:, 1] = np.where(random.random(len(pairs)) < 0.5, -pairs[:, 0] * nearly, pairs[:, 1])
-    plain = random.choice([0.0, -0.0, 1.0, -1.0, 2.0, 3.0], shape)
-    return np.where(random.random(shape) < 0.2, plain, values)
+    plain = random.choice([0.0, -0.0, 1.0, -1.0, 2.0, 3.0], count)
+    return np.resize(np.where(random.random(count) < 0.2, plain, values), shape)
 
 
 def _zeros_and_ones(shape: tuple[int, ...], _finfo: Any, random: np.random.Generator) -> Array:

@@ -138,6 +138,15 @@ class _Graph:
                 if all(_node(x) in fixed for x in nodes[name].input):
                     fixed.add(name)
                 self.nodes.append(_Node(nodes[name], library, runner, fixed=name in fixed))
+        self._find_last_uses()
+
+    def _find_last_uses(self) -> None:
+        """Tells each node which results are not read after it."""
+        read = {name for name, _ in self.outputs}
+        for node in reversed(self.nodes):
+            names = {node.node.name, *(name for name, _ in node.inputs)}
+            node.lasts = tuple(names - read)
+            read |= names
 
 
 class _Node:
@@ -155,6 +164,7 @@ class _Node:
         self.multiplies = traits.family in _PRODUCTS
         self.computes = node.op not in {"Cast", "Const"} and not traits.moves_data
         self.sums = node.op in ulps.OF_TERMS or node.op == "MaxPool3D"
+        self.lasts: tuple[str, ...] = ()  # results that no later node reads
 
     @functools.cached_property
     def run(self) -> Run:
@@ -183,6 +193,8 @@ class _Evaluation:
         values = {name: [tensor] for name, tensor in zip(graph.inputs, inputs, strict=True)}
         for node in graph.nodes:
             values[node.node.name] = self._run(node, [values[n][k] for n, k in node.inputs])
+            for one in node.lasts:
+                del values[one]
         return [values[n][k] for n, k in graph.outputs]
 
     def _run(self, own: _Node, inputs: list[Any]) -> list[Any]:

@@ -138,9 +138,12 @@ def in_double(array: Array) -> Array:
     In float64 these would be normal numbers: times infinity they give infinity, and a zero NaN.
     """
     wide = array.astype(np.float64)
-    if not flushes(array.dtype):
-        return wide
-    return np.where(np.abs(wide) < smallest_normal(array.dtype), np.copysign(0.0, wide), wide)
+    if flushes(array.dtype):
+        with np.errstate(invalid="ignore"):
+            small = np.abs(array) < array.dtype.type(smallest_normal(array.dtype))
+        if small.any():
+            wide[small] = np.copysign(0.0, wide[small])
+    return wide
 
 
 def in_range(exact: Array, dtype: Any) -> Array:

@@ -80,6 +80,7 @@ class Source:
         has_ends = any(node.op in floats.FROM_ENDS for f in self._library for node in f.node_def)
         is_single = not self._is_double and not self._is_narrow
         self._ends = _ENDS_OF_SINGLE if has_ends and is_single else Roundings()
+        self._last: tuple[Sequence[Array], list[Any]] | None = None  # inputs, and them converted
 
     @property
     def has_loop(self) -> bool:
@@ -233,9 +234,15 @@ class Source:
             self._runs = False
             return None
 
-    def _converted(self, inputs: Sequence[Array]) -> list[Array]:
-        convert = _in_single if self._is_double else self._in_double
-        return [convert(x) if floats.is_floating(x) else x for x in inputs]
+    def _converted(self, inputs: Sequence[Array]) -> list[Any]:
+        """The inputs in the other precision, as tensors; those of one sample are made once."""
+        if self._last is None or self._last[0] is not inputs:
+            self._last = None  # before others take as much memory
+            convert = _in_single if self._is_double else self._in_double
+            with tf.device("CPU:0"):
+                given = [tf.constant(convert(x)) if floats.is_floating(x) else x for x in inputs]
+            self._last = inputs, given
+        return self._last[1]
 
 
 class _Kept:

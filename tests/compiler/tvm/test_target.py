@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler.tvm import Target
-from composite.compiler.tvm.build import generate, make_module
+from composite.compiler.tvm.build import make_module
 from composite.compiler.tvm.machine import AARCH64, BFLOAT16
+from composite.compiler.tvm.machine_code import generate
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import CudaTarget

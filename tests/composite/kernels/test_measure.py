@@ -1,5 +1,6 @@
 """Timing a kernel as a node of a graph."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import NameAttrList
@@ -89,3 +90,27 @@ def test_what_takes_long_is_measured_in_few_copies(monkeypatch, us, copies):
     monkeypatch.setattr(measuring, "_rounds", rounds)
     assert measure("Any", dict, {}, [tf.TensorSpec((64,), tf.float32)]).kernel_us == us
     assert made == ([1] if copies == 1 else [1, copies])
+
+
+@pytest.mark.parametrize(("rows", "is_held"), [(1023, False), (1024, True)])
+def test_a_large_constant_is_an_input_of_the_graph_that_runs_the_kernel(rows, is_held):
+    """A node takes it for a constant all the same; the expansion has it as one."""
+
+    @Composite("MeasuredProduct", inputs=["x: float", "w: float"], outputs=["y: float"])
+    def product(x, w):
+        return tf.matmul(x, w)
+
+    specs = [tf.TensorSpec((8, rows), tf.float32)]
+    known = {1: np.ones((rows, 256), np.float32)}
+    call = measuring._Call(lambda own: dict(zip("xw", own, strict=True)), {}, known)
+
+    def traced(way):
+        return measuring._chain("MeasuredProduct", way, specs, 2)._concrete.graph
+
+    for way, held in ((call.by_kernel(), is_held), (call.by_expansion(), False)):
+        graph = traced(way)
+        nodes = [op for op in graph.get_operations() if op.type == "MeasuredProduct"]
+        assert len(nodes) == 2
+        assert len(graph.inputs) == (4 if held else 2)
+        assert [op.inputs[1].op.type for op in nodes] == ["Placeholder" if held else "Const"] * 2
+        assert nodes[0].inputs[1] is not nodes[1].inputs[1]

@@ -110,12 +110,40 @@ def test_some_wait_to_be_measured_while_others_are_made_and_no_more(
     last.end()
 
 
+def test_a_measurement_is_prepared_while_one_is_made_and_before_another_is(
+    pool: ThreadPoolExecutor,
+) -> None:
+    turns = Turns(2)
+    first, second = (Work(pool, turns.making) for _ in range(2))
+    first.must_begin()
+    second.must_begin()
+    prepared = Work(pool, turns.preparing)
+    other = Work(pool, turns.making)
+    assert not prepared.begins()
+    assert not other.begins()
+    first.end()
+    prepared.must_begin()
+    assert not other.begins()
+    second.end()
+    other.must_begin()
+    measured = Work(pool, turns.measuring)
+    other.end()
+    assert not measured.begins()
+    prepared.end()
+    measured.must_begin()
+    prepared = Work(pool, turns.preparing)
+    assert not prepared.begins()
+    measured.end()
+    prepared.must_begin()
+    prepared.end()
+
+
 def test_one_that_fails_gives_its_turn_back(pool: ThreadPoolExecutor) -> None:
     turns = Turns(1)
-    for turn in (turns.making, turns.measuring):
+    for turn in (turns.making, turns.preparing, turns.measuring):
         with pytest.raises(KeyError), turn():
             raise KeyError
-    for turn in (turns.making, turns.measuring):
+    for turn in (turns.making, turns.preparing, turns.measuring):
         work = Work(pool, turn)
         work.must_begin()
         work.end()

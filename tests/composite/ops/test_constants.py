@@ -126,6 +126,20 @@ def test_a_variable_at_rest_is_packed_and_let_go_when_it_is_written_to(arrays: A
         check(float(step))
 
 
+@pytest.mark.slow
+def test_large_constants_are_packed() -> None:
+    """They are measured as inputs of a graph, and served as constants."""
+    random = np.random.default_rng(1)
+    x, w = (random.standard_normal(shape, np.float32) for shape in ((8, 1024), (256, 1024)))
+    b = np.zeros(256, np.float32)
+    count, held = packed()
+    run = must(lambda x: dense(x, tf.constant(w), b))
+    np.testing.assert_allclose(run(x), dense.python_function(x, w, b, True), rtol=1e-5, atol=1e-3)
+    composite.wait()
+    assert packed()[0] == count + 1
+    assert packed()[1] - held >= w.nbytes
+
+
 def test_a_variable_that_is_trained_is_not_at_rest(arrays: Any) -> None:
     """It lies where it lay, since it is written to in place, and yet it is another each time."""
     x, w, b = arrays

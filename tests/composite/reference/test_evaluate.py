@@ -1,11 +1,14 @@
 """Expansions run node by node, against the functions they came from."""
 
+import weakref
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.ops import functions
+from composite.ops import call, functions
 from composite.reference import evaluate
 
 
@@ -81,3 +84,33 @@ def test_whole_numbers_that_constants_give_are_not_rounded():
 def test_an_error_of_a_node_is_raised():
     with pytest.raises(tf.errors.InvalidArgumentError):
         both(ordered, np.array([200.0], np.float32))
+
+
+def test_results_that_no_later_node_reads_are_let_go():
+    """So a long chain takes the memory of a few tensors."""
+    alive: list[weakref.ref[Any]] = []
+    most = 0
+
+    def runner(node):
+        eager = call.eager_runner(node)
+
+        def run(inputs):
+            nonlocal most
+            (y,) = eager(inputs)
+            alive.append(weakref.ref(y))
+            most = max(most, sum(one() is not None for one in alive))
+            return [y]
+
+        return run
+
+    def chain(x):
+        for _ in range(20):
+            x = tf.abs(-x)
+        return x
+
+    x = np.ones(4, np.float32)
+    _, source = traced(chain, [x])
+    (y,) = evaluate.Evaluator(source, runner=runner).run([x])
+    np.testing.assert_array_equal(y, x)
+    assert len(alive) >= 40
+    assert most <= 3

@@ -56,3 +56,16 @@ def test_ten_bits_of_a_float32():
 def test_ten_bits_keep_the_shape():
     assert floats.in_tensor_float_32(np.float32(0.1).reshape(())).shape == ()
     assert floats.cut_to_tensor_float_32(np.ones((2, 0), np.float32)).shape == (2, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_doubles_are_zero_where_tensorflow_takes_numbers_for_zeros(dtype):
+    kind = tf.as_dtype(dtype).as_numpy_dtype
+    tiny = floats.smallest_normal(kind)
+    x = np.array([1, -tiny, tiny / 2, -tiny / 2, 0, -0.0, np.inf, -np.inf, np.nan]).astype(kind)
+    half = tiny / 2 if dtype == "float16" else 0.0
+    found = floats.in_double(x)
+    expected = [1, -tiny, half, -half, 0, -0.0, np.inf, -np.inf, np.nan]
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found[:-1]), np.signbit(expected[:-1]))
+    np.testing.assert_array_equal(floats.in_double(x[2:3].reshape(())), half)

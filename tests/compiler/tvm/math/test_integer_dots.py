@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from composite import quant
 from composite.compiler.tvm import Target
-from composite.compiler.tvm.build import generate, write
+from composite.compiler.tvm.build import write
 from composite.compiler.tvm.machine import AARCH64, BFLOAT16
+from composite.compiler.tvm.machine_code import generate
 from tests import draws
 from tests.compiler.tvm.conftest import library_of
 

@@ -10,8 +10,9 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler.tvm import Target
-from composite.compiler.tvm.build import generate, write
+from composite.compiler.tvm.build import write
 from composite.compiler.tvm.machine import BFLOAT16
+from composite.compiler.tvm.machine_code import generate
 from tests.compiler.tvm.conftest import library_of
 
 HOST = Target.host().isa
