@@ -21,7 +21,9 @@ def objects(name: str, builds: Sequence[Mapping[str, Any]], target: Target) -> d
         from composite.compiler.tvm.algebra.kernel import in_ring
 
         with account.step("generate"):
-            return {f"{name}.o": in_ring({k: f for functions in builds for k, f in functions.items()})}
+            return {
+                f"{name}.o": in_ring({k: f for functions in builds for k, f in functions.items()})
+            }
     kernels: dict[str, Any] = {}
     packers: dict[str, Any] = {}
     for (symbol, kernel), *others in (functions.items() for functions in builds):
