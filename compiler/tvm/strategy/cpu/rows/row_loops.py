@@ -27,6 +27,10 @@ from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator, write_sums
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep
 
+_UNROLLED = 4
+"""Elements of rows side by side that are written without a loop: each of them is a load a row, of
+which LLVM makes a vector in a time that grows faster than their number."""
+
 _EXPENSIVE = 8
 """Instructions for a vector from which on its totals are folded into one register each."""
 
@@ -163,7 +167,15 @@ class RowLoops:
         nodes = one.reductions.values()
         totals = [Accumulator.of(self._context, node, self._lanes, ways) for node in nodes]
         loops = _OpenSweep(one, totals, ways)
-        for e in range(width):
+        groups = 0 if width <= _UNROLLED else width // ways
+
+        def group(counters: list[Expr]) -> None:
+            for way in range(ways):
+                self._element(loops, counters[0] * ways + way, way)()
+
+        if groups:
+            write_sums(self._context.block, [groups], totals, group)
+        for e in range(groups * ways, width):
             self._element(loops, e, e % ways)()
         return loops.totals
 
