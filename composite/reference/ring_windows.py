@@ -238,7 +238,7 @@ OPS: dict[str, Op] = {
         (_depthwise_input, ("DepthwiseConv2dNativeBackpropInput",)),
         (_depthwise_filter, ("DepthwiseConv2dNativeBackpropFilter",)),
         (_max_pool, ("MaxPool", "MaxPool3D")),
-        (_max_pool_grad, ("MaxPoolGrad", "MaxPool3DGrad")),
+        (_max_pool_grad, ("MaxPoolGrad",)),
         (_avg_pool, ("AvgPool", "AvgPool3D")),
         (_avg_pool_grad, ("AvgPoolGrad", "AvgPool3DGrad")),
     )

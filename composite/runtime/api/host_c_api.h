@@ -21,8 +21,8 @@ typedef struct {
 
 typedef struct {
   size_t size;         /* sizeof(composite_kernel_call) */
-  const char* library; /* the path of the kernel's library, which is closed again afterwards, or of a
-                          file of programs (words/program.h) */
+  const char* library; /* the path of the kernel's library, which is closed again afterwards, or of
+                          a file of programs (words/program.h) */
   const char* kernel;  /* its symbol without the prefix; so is called what packs its constants */
   const composite_array* arguments; /* inputs, outputs, packed constants */
   size_t count;                     /* of arguments */

@@ -56,6 +56,24 @@ def test_explain_says_that_a_kernel_is_equal_by_algebra() -> None:
     assert composite.stats().seconds["algebra"] > 0
 
 
+def test_largest_elements_of_volumes_are_not_compared() -> None:
+    """TensorFlow's are those near the largest, as a kernel's are unless windows are large."""
+
+    @Composite("AlgebraVolumes", inputs=["x: float", "dy: float"], outputs=["dx: float"])
+    def gradient(x, dy):
+        size = [1, 2, 2, 2, 1]
+        y = tf.raw_ops.MaxPool3D(input=x, ksize=size, strides=size, padding="VALID")
+        return tf.raw_ops.MaxPool3DGrad(
+            orig_input=x, orig_output=y, grad=dy, ksize=size, strides=size, padding="VALID"
+        )
+
+    told = _told(gradient, tf.random.normal([2, 4, 6, 4, 3]), tf.random.normal([2, 2, 3, 2, 3]))
+    assert told.path == "kernel"
+    assert told.algebra == (
+        "not compared by algebra: op MaxPool3DGrad is not defined over the ring"
+    )
+
+
 def test_explain_says_what_has_no_meaning_over_the_ring() -> None:
     @Composite("AlgebraResize", inputs=["x: float"], outputs=["y: float"])
     def resize(x):
