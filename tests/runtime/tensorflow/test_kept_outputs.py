@@ -23,7 +23,7 @@ from tests.runtime import kernel_support as k
     derived_attrs=["T: {float}"],
     outputs=["y: T", "rest: N * T"],
 )
-def kept_outputs(x: Any, N: int) -> Any:  # noqa: N803
+def kept_outputs(x: Any, N: int) -> Any:
     return tf.raw_ops.Neg(x=x), [tf.raw_ops.Mul(x=x, y=x), tf.raw_ops.AddV2(x=x, y=x)]
 
 
