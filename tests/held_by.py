@@ -321,7 +321,8 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/python/test_eager_tensors.py": "functions op_calls prepared",
     "tests/composite/ops/test_direct.py": "composite/runtime/direct/direct_op",
     "tests/runtime/hybrid/test_model.py": (
-        "calls description part transfer composite/runtime/api/hybrid_c_api"
+        "calls description idle_machines module_parts part transfer "
+        "composite/runtime/api/hybrid_c_api"
         " composite/runtime/foreign/tvm_module"
     ),
     "tests/runtime/hybrid/test_other_ops.py": "assets",

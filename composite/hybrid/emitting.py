@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -154,20 +153,17 @@ class Emitter:
         self._builder.emit(ir.Call(called, [*told, *taken], ty_args=[ir.TupleType([])]))
 
     def _memory(self, value: Value) -> Any:
-        """Emits memory of its own for a tensor.
+        """Emits memory of its own for a tensor, which is let go when nobody has it any more.
 
         What TensorFlow returns may be in the memory of what it was given, a reshaped tensor for
-        one. TVM, which plans `builtin.alloc_tensor`, would give that to others after the call; this
-        is let go when nobody has it any more.
+        one: so the memory is none that TVM plans, and would give to others after the call.
         """
-        from tvm import relax
-        from tvm.relax.op import vm
+        from tvm import DataType, ir, relax
 
-        shape = self._shape(value.dims or ())
-        size = math.prod(shape, start=value.dtype.size)
-        storage = self._builder.emit(vm.alloc_storage(relax.ShapeExpr([size]), 0, "uint8"))
-        memory = vm.alloc_tensor(storage, 0, relax.ShapeExpr(shape), value.dtype.name)
-        return self._builder.emit(memory)
+        dtype = ir.GenericConst(DataType(value.dtype.name), relax.AnyType())
+        told = [relax.ShapeExpr(self._shape(value.dims or ())), dtype]
+        called = relax.ExternFunc(runtime.MEMORY)
+        return self._builder.emit(ir.Call(called, told, ty_args=[self._type(value)]))
 
     def _require(self, text: str, least: int, function: str) -> None:
         """Emits the check of a size that a kernel relies on."""

@@ -30,6 +30,7 @@ from composite.ops.functions import nodes, rename_in_graph
 CALL = "composite.hybrid.call_tf"
 KERNEL = "composite.hybrid.call_kernel"
 CALL_ONCE = "composite.hybrid.call_tf_once"
+MEMORY = "composite.hybrid.memory"
 REQUIRE = "composite.hybrid.require"
 SIGNATURE = "call"  # of the MetaGraphDefs
 MAIN, OPEN, DESCRIBE = "main", "open", "describe"  # functions of a module
@@ -51,6 +52,7 @@ def register() -> None:
     tvm_ffi.register_global_func(CALL, _call_tf, override=True)
     tvm_ffi.register_global_func(CALL_ONCE, _call_once, override=True)
     tvm_ffi.register_global_func(KERNEL, _call_kernel, override=True)
+    tvm_ffi.register_global_func(MEMORY, _memory, override=True)
     tvm_ffi.register_global_func(REQUIRE, _require, override=True)
 
 
@@ -96,6 +98,12 @@ def _called_once(content: Any, inputs: Sequence[Any]) -> list[Any]:
         function = _made(uuid.uuid4().hex, graph.SerializeToString())
         with call.eager_mode():
             return [to_tvm(y) for y in function(*map(to_tensorflow, inputs))]
+
+
+def _memory(shape: Any, dtype: Any) -> Any:
+    import tvm
+
+    return tvm.runtime.empty(tuple(shape), str(dtype))
 
 
 def _require(size: int, least: int, region: Any) -> None:

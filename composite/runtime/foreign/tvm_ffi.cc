@@ -45,6 +45,11 @@ struct SequenceCell {  // the begin of TVMFFISeqCell
   int64_t size;
 };
 
+struct ShapeCell {  // TVMFFIShapeCell
+  const int64_t* dims;
+  size_t size;
+};
+
 struct ManagedTensor {  // DLManagedTensor
   tvm_abi::Tensor tensor;
   void* context;
@@ -311,9 +316,28 @@ absl::StatusOr<Value> CallGlobal(absl::string_view name, absl::Span<const Any> a
   return Call(name, function, arguments);
 }
 
+absl::StatusOr<Value> ArrayOf(absl::Span<const Any> values) {
+  // Whoever finds a function in TVM's table counts a reference to it: this one is kept.
+  static const auto* const make = new absl::StatusOr<Value>(FindGlobal("ffi.Array"));
+  TF_RETURN_IF_ERROR(make->status());
+  return Call("ffi.Array", **make, values);
+}
+
 const tensorflow::Tensor* OpaqueOf(const Any& value) {
   if (value.type_index != OpaqueType()) return nullptr;
   return &static_cast<const Opaque*>(value.v_ptr)->tensor;
+}
+
+absl::Span<const int64_t> ShapeOf(const Any& value) {
+  if (value.type_index != kShape) return {};
+  const auto& cell = After<ShapeCell>(value.v_ptr);
+  return absl::MakeConstSpan(cell.dims, cell.size);
+}
+
+tvm_abi::DataType DtypeOf(const Any& dtype) {
+  tvm_abi::DataType found;
+  std::memcpy(&found, &dtype.v_int64, sizeof(found));
+  return found;
 }
 
 absl::string_view TextOf(const Any& value) {

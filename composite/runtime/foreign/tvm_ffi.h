@@ -33,6 +33,7 @@ enum TypeIndex : int32_t {
   kFirstObject = 64,
   kString = 65,
   kFunction = 68,
+  kShape = 69,
   kTensor = 70,
   kArray = 71,
   kModule = 73,
@@ -115,8 +116,14 @@ tvm_abi::Any String(const char* text);  // as long as the text lives
 const tvm_abi::Tensor& TensorOf(const tvm_abi::Any& tensor);
 // Of an object that OfOpaque made; null of any other value.
 const tensorflow::Tensor* OpaqueOf(const tvm_abi::Any& value);
+// Of a shape, as long as it lives; empty for any other value.
+absl::Span<const int64_t> ShapeOf(const tvm_abi::Any& value);
+tvm_abi::DataType DtypeOf(const tvm_abi::Any& dtype);
 // Of a string; empty for any other value. It lives as long as `value` does where it is.
 absl::string_view TextOf(const tvm_abi::Any& value);
+
+// An array of these values.
+absl::StatusOr<Value> ArrayOf(absl::Span<const tvm_abi::Any> values);
 
 // A function in TVM's table of global ones, as long as this object lives; then the one that was
 // there before is there again.

@@ -11,6 +11,7 @@
 #include "composite/runtime/run/kernel_call.h"
 #include "composite/runtime/run/kernel_host.h"
 #include "tensorflow/core/framework/device_factory.h"
+#include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -38,11 +39,24 @@ tensorflow::DeviceBase* HostDevice() {
   return device;
 }
 
+// The values in an array of TVM's.
+absl::StatusOr<tvm_ffi::Value> ArrayOf(absl::Span<const Tensor> tensors) {
+  TF_ASSIGN_OR_RETURN(const TvmValues values, ToTvm(tensors));
+  return tvm_ffi::ArrayOf(values.all);
+}
+
 absl::StatusOr<tvm_ffi::Value> RunPart(const HybridPart& part, absl::Span<const Any> arguments) {
   TF_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, ToTensorFlow(arguments));
   TF_ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, part.Run(inputs));
-  TF_ASSIGN_OR_RETURN(const TvmValues values, ToTvm(outputs));
-  return tvm_ffi::CallGlobal("ffi.Array", values.all);
+  return ArrayOf(outputs);
+}
+
+// The same handles in memory that nobody else counts references to.
+Tensor OwnHandles(const Tensor& tensor) {
+  if (tensor.dtype() != tensorflow::DT_RESOURCE) return tensor;
+  Tensor own(tensor.dtype(), tensor.shape());
+  own.flat<tensorflow::ResourceHandle>() = tensor.flat<tensorflow::ResourceHandle>();
+  return own;
 }
 
 // Has TensorFlow fill the outputs of a kernel.
@@ -72,32 +86,37 @@ absl::Status RunKernel(absl::string_view name, tvm_abi::Function function, bool 
     }
     tensors.push_back(tvm_ffi::TensorOf(argument));
   }
-  KernelHost host(HostDevice());
+  KernelHost device(HostDevice());
+  tvm_abi::Host host = device.host(barriers);
+  host.workspace = nullptr;  // TensorFlow's allocator locks, the C++ heap does not
   tvm_abi::Error error;
   const int count = static_cast<int>(tensors.size());
-  if (tvm_abi::Call(function, host.host(barriers), tensors.data(), count, &error)) {
-    return absl::OkStatus();
-  }
+  if (tvm_abi::Call(function, host, tensors.data(), count, &error)) return absl::OkStatus();
   return KernelError(name, error);
 }
 
 }  // namespace
 
 absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTf(absl::Span<const Any> arguments) {
-  return Noted(Call(arguments, Handles::kPassed));
+  return Noted([&]() -> absl::StatusOr<tvm_ffi::Value> {
+    if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf: no graph");
+    TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments[0], arguments[1]));
+    return RunPart(*part, arguments.subspan(2));
+  }());
 }
 
 absl::StatusOr<tvm_ffi::Value> HybridCalls::CallTfOnce(absl::Span<const Any> arguments) {
   return Noted([&]() -> absl::StatusOr<tvm_ffi::Value> {
     if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf_once: no graph");
     const absl::string_view digest = tvm_ffi::TextOf(arguments[0]);
-    absl::MutexLock keeping(keeping_);
     auto known = kept_.find(digest);
     if (known == kept_.end()) {
-      TF_ASSIGN_OR_RETURN(tvm_ffi::Value made, Call(arguments, Handles::kKept));
-      known = kept_.emplace(std::string(digest), std::move(made)).first;
-      absl::MutexLock lock(mu_);
-      parts_.erase(parts_.find(digest));
+      TF_ASSIGN_OR_RETURN(ModuleParts::Tensors made, module_->parts.Kept(digest, arguments[1], [&] {
+        return ToTensorFlow(arguments.subspan(2));
+      }));
+      for (Tensor& one : made) one = OwnHandles(one);
+      TF_ASSIGN_OR_RETURN(tvm_ffi::Value values, ArrayOf(made));
+      known = kept_.emplace(std::string(digest), std::move(values)).first;
     }
     return tvm_ffi::Value::Shared(known->second.any().v_ptr);
   }());
@@ -108,8 +127,8 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::CallKernel(absl::Span<const Any> arg
     constexpr size_t kBefore = 7;
     if (arguments.size() < kBefore) return absl::InvalidArgumentError("call_kernel: no kernel");
     const absl::string_view name = tvm_ffi::TextOf(arguments[1]);
-    const auto kernel = kernels_.find(name);
-    if (kernel == kernels_.end()) {
+    const auto kernel = module_->kernels.find(name);
+    if (kernel == module_->kernels.end()) {
       return absl::InvalidArgumentError(absl::StrCat("the module has no kernel ", name));
     }
     const absl::Span<const Any> all = arguments.subspan(kBefore);
@@ -119,13 +138,23 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::CallKernel(absl::Span<const Any> arg
     }
     absl::Status status = RunKernel(name, kernel->second, arguments[2].v_int64 != 0, all);
     if (absl::IsOutOfRange(status) && !tvm_ffi::TextOf(arguments[3]).empty()) {
-      TF_ASSIGN_OR_RETURN(const HybridPart* part,
-                          PartOf(arguments[3], arguments[4], Handles::kPassed));
+      TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments[3], arguments[4]));
       status = RunPartInto(*part, all.first(inputs), all.subspan(inputs, outputs));
     }
     TF_RETURN_IF_ERROR(status);
     return tvm_ffi::Value();
   }());
+}
+
+absl::StatusOr<tvm_ffi::Value> HybridCalls::Memory(absl::Span<const Any> arguments) {
+  if (arguments.size() != 2) return Noted(absl::InvalidArgumentError("memory: not 2 arguments"));
+  return Noted(NewTensor(tvm_ffi::ShapeOf(arguments[0]), tvm_ffi::DtypeOf(arguments[1])));
+}
+
+absl::StatusOr<tvm_ffi::Value> HybridCalls::Sizes(absl::Span<const Any> arguments) {
+  if (arguments.size() != 2) return Noted(absl::InvalidArgumentError("sizes: not 2 arguments"));
+  constexpr tvm_abi::DataType kInt64 = {tvm_abi::kInt, 64, 1};
+  return Noted(NewTensor({arguments[1].v_int64}, kInt64));
 }
 
 absl::StatusOr<tvm_ffi::Value> HybridCalls::Require(absl::Span<const Any> arguments) {
@@ -138,26 +167,12 @@ absl::StatusOr<tvm_ffi::Value> HybridCalls::Require(absl::Span<const Any> argume
                    least, " or more: compile the model with deny=[\"region:", region, "\"]")));
 }
 
-absl::StatusOr<tvm_ffi::Value> HybridCalls::Call(absl::Span<const Any> arguments, Handles handles) {
-  if (arguments.size() < 2) return absl::InvalidArgumentError("call_tf: no graph");
-  TF_ASSIGN_OR_RETURN(const HybridPart* part, PartOf(arguments[0], arguments[1], handles));
-  return RunPart(*part, arguments.subspan(2));
-}
-
-absl::StatusOr<HybridPart*> HybridCalls::PartOf(const Any& digest, const Any& graph,
-                                                Handles handles) {
+absl::StatusOr<const HybridPart*> HybridCalls::PartOf(const Any& digest, const Any& graph) {
   const absl::string_view key = tvm_ffi::TextOf(digest);
-  absl::MutexLock lock(mu_);
   const auto known = parts_.find(key);
-  if (known != parts_.end()) return known->second.get();
-  TF_ASSIGN_OR_RETURN(const Tensor content, ToTensorFlow(graph));
-  const absl::string_view bytes(static_cast<const char*>(content.data()), content.TotalBytes());
-  if (session_ == nullptr) {
-    TF_ASSIGN_OR_RETURN(session_, NewHybridSession());
-  }
-  TF_ASSIGN_OR_RETURN(std::unique_ptr<HybridPart> made,
-                      HybridPart::Make(bytes, absl::StrCat("part", made_++), handles, session_));
-  return parts_.emplace(std::string(key), std::move(made)).first->second.get();
+  if (known != parts_.end()) return known->second;
+  TF_ASSIGN_OR_RETURN(const HybridPart* part, module_->parts.Find(key, graph));
+  return parts_.emplace(std::string(key), part).first->second;
 }
 
 absl::Status HybridCalls::TakeFailure() { return std::exchange(failure, absl::OkStatus()); }

@@ -7,28 +7,35 @@
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "composite/runtime/foreign/tvm_ffi.h"
-#include "composite/runtime/hybrid/part.h"
+#include "composite/runtime/hybrid/module_parts.h"
 #include "composite/runtime/launch/tvm_abi.h"
 
 namespace composite {
 
-// Of one module, for all of its calls. Thread-safe.
+// Of one VM, which runs one call at a time. Calls of several VMs at once write to no memory that
+// they share, but for what TensorFlow's sessions write.
 class HybridCalls {
  public:
   static constexpr char kCallTf[] = "composite.hybrid.call_tf";
   static constexpr char kCallKernel[] = "composite.hybrid.call_kernel";
   static constexpr char kCallTfOnce[] = "composite.hybrid.call_tf_once";
+  static constexpr char kMemory[] = "composite.hybrid.memory";
   static constexpr char kRequire[] = "composite.hybrid.require";
+  // TVM 0.27's own, which takes its memory from a pool that all VMs of a process lock.
+  static constexpr char kSizes[] = "vm.builtin.alloc_shape_heap";
 
   using Kernels = std::map<std::string, tvm_abi::Function, std::less<>>;
-  // `kernels`: those of the module, by their names.
-  explicit HybridCalls(Kernels kernels) : kernels_(std::move(kernels)) {}
+  // What all VMs of a module call.
+  struct Module {
+    const Kernels kernels;  // by their names
+    ModuleParts parts;
+  };
+  explicit HybridCalls(std::shared_ptr<Module> module) : module_(std::move(module)) {}
 
   // (digest, graph, inputs...) -> outputs. A graph's part is made at its first call, and kept.
   absl::StatusOr<tvm_ffi::Value> CallTf(absl::Span<const tvm_abi::Any> arguments);
@@ -36,28 +43,27 @@ class HybridCalls {
   // packed...): has the kernel of this name fill the outputs. What it leaves to TensorFlow is a
   // call of the graph, unless the digest is empty. Of the kernel as TVM has it, nothing is used.
   absl::StatusOr<tvm_ffi::Value> CallKernel(absl::Span<const tvm_abi::Any> arguments);
-  // The same, but that a graph is called once, and what it returned is returned again.
+  // The same as CallTf, but that the module calls a graph once, and what it returned is returned
+  // again.
   absl::StatusOr<tvm_ffi::Value> CallTfOnce(absl::Span<const tvm_abi::Any> arguments);
+  // (shape, dtype) -> a tensor of its own, which nothing has written into.
+  static absl::StatusOr<tvm_ffi::Value> Memory(absl::Span<const tvm_abi::Any> arguments);
+  // (VM, count) -> room for the sizes of a call, int64.
+  static absl::StatusOr<tvm_ffi::Value> Sizes(absl::Span<const tvm_abi::Any> arguments);
   // (size, least, region): fails where a size of the call is less than the region's kernel takes.
-  absl::StatusOr<tvm_ffi::Value> Require(absl::Span<const tvm_abi::Any> arguments);
+  static absl::StatusOr<tvm_ffi::Value> Require(absl::Span<const tvm_abi::Any> arguments);
 
   // Why the last of these calls on this thread failed, of which TVM passes on the text; OK if none
   // did.
   static absl::Status TakeFailure();
 
  private:
-  absl::StatusOr<tvm_ffi::Value> Call(absl::Span<const tvm_abi::Any> arguments, Handles handles);
-  absl::StatusOr<HybridPart*> PartOf(const tvm_abi::Any& digest, const tvm_abi::Any& graph,
-                                     Handles handles);
+  absl::StatusOr<const HybridPart*> PartOf(const tvm_abi::Any& digest, const tvm_abi::Any& graph);
 
-  const Kernels kernels_;
-  absl::Mutex mu_;
-  HybridSession session_ ABSL_GUARDED_BY(mu_);  // made with the first part
-  int made_ ABSL_GUARDED_BY(mu_) = 0;           // parts
-  std::map<std::string, std::unique_ptr<HybridPart>, std::less<>> parts_ ABSL_GUARDED_BY(mu_);
-  absl::Mutex keeping_;  // before mu_
-  // What graphs returned, by digests.
-  std::map<std::string, tvm_ffi::Value, std::less<>> kept_ ABSL_GUARDED_BY(keeping_);
+  const std::shared_ptr<Module> module_;
+  // What this VM has asked of the module's parts, by digests.
+  absl::flat_hash_map<std::string, const HybridPart*> parts_;
+  absl::flat_hash_map<std::string, tvm_ffi::Value> kept_;
 };
 
 }  // namespace composite

@@ -5,6 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "composite/runtime/base/checked_file.h"
 #include "composite/runtime/foreign/elf_image.h"
 #include "composite/runtime/foreign/tvm_module.h"
@@ -35,28 +36,29 @@ absl::Status NoModule(const std::string& path, absl::string_view why) {
       absl::StrCat(path, " is no module that composite.hybrid wrote: ", why));
 }
 
-// The VM of a module, with functions that call back into `calls`. A VM finds the functions that it
-// calls in TVM's table when it starts: there they are for this long. In a process with Python,
-// composite.hybrid may have its own there.
-absl::StatusOr<tvm_ffi::Value> Start(const tvm_ffi::Value& module,
-                                     const std::shared_ptr<HybridCalls>& calls) {
+// A VM of a module. It finds the functions that it calls in TVM's table when it starts: there they
+// are for this long. In a process with Python, composite.hybrid may have its own there.
+absl::StatusOr<tvm_ffi::Value> Start(const tvm_ffi::Value& library,
+                                     const std::shared_ptr<HybridCalls::Module>& module) {
   static auto* const mu = new absl::Mutex;
   absl::MutexLock lock(*mu);
-  const tvm_ffi::GlobalScope call_tf(
-      HybridCalls::kCallTf, [calls](absl::Span<const Any> all) { return calls->CallTf(all); });
-  const tvm_ffi::GlobalScope call_tf_once(
-      HybridCalls::kCallTfOnce,
-      [calls](absl::Span<const Any> all) { return calls->CallTfOnce(all); });
-  const tvm_ffi::GlobalScope call_kernel(
-      HybridCalls::kCallKernel,
-      [calls](absl::Span<const Any> all) { return calls->CallKernel(all); });
-  const tvm_ffi::GlobalScope require(
-      HybridCalls::kRequire, [calls](absl::Span<const Any> all) { return calls->Require(all); });
-  TF_RETURN_IF_ERROR(call_tf.status());
-  TF_RETURN_IF_ERROR(call_tf_once.status());
-  TF_RETURN_IF_ERROR(call_kernel.status());
-  TF_RETURN_IF_ERROR(require.status());
-  return StartMachine(module);
+  const auto calls = std::make_shared<HybridCalls>(module);
+  const std::pair<const char*, tvm_ffi::Callback> functions[] = {
+      {HybridCalls::kCallTf, [calls](absl::Span<const Any> all) { return calls->CallTf(all); }},
+      {HybridCalls::kCallTfOnce,
+       [calls](absl::Span<const Any> all) { return calls->CallTfOnce(all); }},
+      {HybridCalls::kCallKernel,
+       [calls](absl::Span<const Any> all) { return calls->CallKernel(all); }},
+      {HybridCalls::kMemory, &HybridCalls::Memory},
+      {HybridCalls::kRequire, &HybridCalls::Require},
+      {HybridCalls::kSizes, &HybridCalls::Sizes},
+  };
+  std::vector<std::unique_ptr<tvm_ffi::GlobalScope>> scopes;
+  for (const auto& [name, function] : functions) {
+    scopes.push_back(std::make_unique<tvm_ffi::GlobalScope>(name, function));
+    TF_RETURN_IF_ERROR(scopes.back()->status());
+  }
+  return StartMachine(library);
 }
 
 absl::StatusOr<std::string> Described(const tvm_ffi::Value& machine) {
@@ -90,8 +92,8 @@ absl::StatusOr<std::unique_ptr<HybridModel>> HybridModel::Open(
   TF_ASSIGN_OR_RETURN(TvmLibrary library, LoadTvmModule(path, *image, libraries));
   FillSlotsOf(library.handle.get());  // its kernels run on TensorFlow's threads
   TF_ASSIGN_OR_RETURN(HybridCalls::Kernels kernels, KernelsOf(path, library.handle.get(), names));
-  auto calls = std::make_shared<HybridCalls>(std::move(kernels));
-  const absl::StatusOr<tvm_ffi::Value> machine = Start(library.module, calls);
+  std::shared_ptr<HybridCalls::Module> module(new HybridCalls::Module{std::move(kernels), {}});
+  const absl::StatusOr<tvm_ffi::Value> machine = Start(library.module, module);
   if (!machine.ok()) return NoModule(path, machine.status().message());
   if (machine->type() != tvm_ffi::kModule) return NoModule(path, "it is no program of Relax");
   absl::StatusOr<std::string> json = Described(*machine);
@@ -110,37 +112,27 @@ absl::StatusOr<std::unique_ptr<HybridModel>> HybridModel::Open(
   const absl::Status failure = HybridCalls::TakeFailure();
   if (!made.ok()) return failure.ok() ? made.status() : failure;
   std::unique_ptr<HybridModel> model(
-      new HybridModel(std::move(library), std::move(calls), *std::move(description)));
-  absl::MutexLock lock(model->mu_);
-  model->idle_.push_back(std::move(main));
+      new HybridModel(std::move(library), std::move(module), *std::move(description)));
+  model->idle_.Give(std::make_unique<tvm_ffi::Value>(std::move(main)));
   return model;
 }
 
-absl::StatusOr<tvm_ffi::Value> HybridModel::TakeMain() {
-  {
-    absl::MutexLock lock(mu_);
-    if (!idle_.empty()) {
-      tvm_ffi::Value main = std::move(idle_.back());
-      idle_.pop_back();
-      return main;
-    }
-  }
-  TF_ASSIGN_OR_RETURN(const tvm_ffi::Value machine, Start(library_.module, calls_));
-  return GetFunction(machine, kMain);
+absl::StatusOr<IdleMachines::Main> HybridModel::TakeMain() {
+  if (IdleMachines::Main main = idle_.Take()) return main;
+  TF_ASSIGN_OR_RETURN(const tvm_ffi::Value machine, Start(library_.module, module_));
+  TF_ASSIGN_OR_RETURN(tvm_ffi::Value main, GetFunction(machine, kMain));
+  return std::make_unique<tvm_ffi::Value>(std::move(main));
 }
 
 absl::StatusOr<std::vector<Tensor>> HybridModel::Call(absl::Span<const Tensor> inputs) {
   TF_RETURN_IF_ERROR(description_.CheckInputs(inputs));
   TF_ASSIGN_OR_RETURN(const TvmValues values, ToTvm(inputs));
-  TF_ASSIGN_OR_RETURN(tvm_ffi::Value main, TakeMain());
+  TF_ASSIGN_OR_RETURN(IdleMachines::Main main, TakeMain());
   // As TensorFlow has its threads compute, whatever this one does otherwise.
   const tensorflow::port::ScopedFlushDenormal flush;
   const tensorflow::port::ScopedSetRound round(FE_TONEAREST);
-  const absl::StatusOr<tvm_ffi::Value> result = tvm_ffi::Call(kMain, main, values.all);
-  {
-    absl::MutexLock lock(mu_);
-    idle_.push_back(std::move(main));
-  }
+  const absl::StatusOr<tvm_ffi::Value> result = tvm_ffi::Call(kMain, *main, values.all);
+  idle_.Give(std::move(main));
   const absl::Status failure = HybridCalls::TakeFailure();
   if (!result.ok()) return failure.ok() ? OfTvm(result.status()) : failure;
   if (result->type() != tvm_ffi::kArray) return absl::InternalError("main returned no tuple");

@@ -7,21 +7,20 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "composite/runtime/foreign/tvm_ffi.h"
 #include "composite/runtime/foreign/tvm_module.h"
 #include "composite/runtime/hybrid/calls.h"
 #include "composite/runtime/hybrid/description.h"
+#include "composite/runtime/hybrid/idle_machines.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace composite {
 
-// Thread-safe. A VM has the stack of one call: there are as many as there were calls at one time,
-// and they share the module with its constants, and what TensorFlow runs.
+// Thread-safe. A VM has the stack of one call: there are as many as there were calls at one time.
+// They share the module with its constants, and what TensorFlow runs.
 class HybridModel {
  public:
   // Runs native code of the file. NotFound, PermissionDenied, InvalidArgument (it is no such
@@ -37,19 +36,19 @@ class HybridModel {
   static bool IsOfTvm(const absl::Status& status);
 
  private:
-  HybridModel(TvmLibrary library, std::shared_ptr<HybridCalls> calls, HybridDescription description)
+  HybridModel(TvmLibrary library, std::shared_ptr<HybridCalls::Module> module,
+              HybridDescription description)
       : library_(std::move(library)),
-        calls_(std::move(calls)),
+        module_(std::move(module)),
         description_(std::move(description)) {}
 
-  // The function `main` of a VM that nobody uses, which keeps the VM.
-  absl::StatusOr<tvm_ffi::Value> TakeMain();
+  // Of a VM that nobody uses.
+  absl::StatusOr<IdleMachines::Main> TakeMain();
 
   const TvmLibrary library_;
-  const std::shared_ptr<HybridCalls> calls_;
+  const std::shared_ptr<HybridCalls::Module> module_;
   const HybridDescription description_;
-  absl::Mutex mu_;
-  std::vector<tvm_ffi::Value> idle_ ABSL_GUARDED_BY(mu_);  // the one that was used last is the last
+  IdleMachines idle_;
 };
 
 }  // namespace composite

@@ -1,5 +1,6 @@
 #include "composite/runtime/hybrid/transfer.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -39,6 +40,20 @@ class TvmMemory : public TensorBuffer {
   const size_t size_;
 };
 
+class HeapMemory : public TensorBuffer {
+ public:
+  HeapMemory(void* data, size_t size) : TensorBuffer(data), size_(size) {}
+  ~HeapMemory() override { std::free(data()); }
+  size_t size() const override { return size_; }
+  TensorBuffer* root_buffer() override { return this; }
+  void FillAllocationDescription(tensorflow::AllocationDescription* description) const override {
+    description->set_requested_bytes(static_cast<int64_t>(size_));
+  }
+
+ private:
+  const size_t size_;
+};
+
 absl::StatusOr<tvm_ffi::Value> ValueOf(const Tensor& tensor) {
   if (ToDlpack(tensor.dtype()).code == kNoAbiCode) return tvm_ffi::Value::OfOpaque(tensor);
   if (tvm_abi::IsAligned(tensor.data())) return tvm_ffi::Value::OfTensor(tensor, kHost);
@@ -55,6 +70,24 @@ absl::StatusOr<TvmValues> ToTvm(absl::Span<const Tensor> tensors) {
     made.owned.push_back(std::move(value));
   }
   return made;
+}
+
+absl::StatusOr<tvm_ffi::Value> NewTensor(absl::Span<const int64_t> dims, tvm_abi::DataType dtype) {
+  TF_ASSIGN_OR_RETURN(const tensorflow::DataType type,
+                      DtypeOfHostTensor({nullptr, kHost, 0, dtype, nullptr, nullptr, 0}));
+  tensorflow::TensorShape shape;
+  TF_RETURN_IF_ERROR(tensorflow::TensorShape::BuildTensorShape(dims, &shape));
+  size_t size = tensorflow::DataTypeSize(type);
+  void* data = nullptr;
+  if (!__builtin_mul_overflow(size, static_cast<size_t>(shape.num_elements()), &size)) {
+    data = tvm_abi::AllocateAligned(size);
+  }
+  if (data == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there is no memory for a tensor of shape ", shape.DebugString()));
+  }
+  tensorflow::core::RefCountPtr<TensorBuffer> memory(new HeapMemory(data, size));
+  return tvm_ffi::Value::OfTensor(Tensor(type, std::move(shape), std::move(memory)), kHost);
 }
 
 absl::StatusOr<std::vector<Tensor>> ToTensorFlow(absl::Span<const tvm_abi::Any> values) {

@@ -27,6 +27,10 @@ absl::StatusOr<TvmValues> ToTvm(absl::Span<const tensorflow::Tensor> tensors);
 absl::StatusOr<std::vector<tensorflow::Tensor>> ToTensorFlow(absl::Span<const tvm_abi::Any> values);
 absl::StatusOr<tensorflow::Tensor> ToTensorFlow(const tvm_abi::Any& value);
 
+// A tensor of TVM in memory of the C++ heap, which no other thread has to wait for, as it has to
+// for TensorFlow's allocator. ResourceExhausted where there is none.
+absl::StatusOr<tvm_ffi::Value> NewTensor(absl::Span<const int64_t> dims, tvm_abi::DataType dtype);
+
 }  // namespace composite
 
 #endif  // COMPOSITE_RUNTIME_HYBRID_TRANSFER_H_

@@ -27,6 +27,11 @@ def hashed(words: Any) -> Any:
     return embedded(tf.strings.to_hash_bucket_fast(words, 50))
 
 
+def resident() -> int:
+    """Bytes of memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
 @pytest.fixture(scope="module")
 def module() -> hybrid.HybridModule:
     return hybrid.compile(embedded, tf.TensorSpec([None], tf.int32))
@@ -95,6 +100,29 @@ def test_several_threads_call_one_module_at_once() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.slow
+def test_threads_that_come_and_go_leave_nothing(module: hybrid.HybridModule) -> None:
+    ids = tf.constant([1, 2])
+    wanted = module(ids).numpy().tobytes()
+    wrong: list[int] = []
+
+    def call(t: int) -> None:
+        if module(ids).numpy().tobytes() != wanted:
+            wrong.append(t)
+
+    def run(count: int) -> None:
+        for t in range(count):
+            thread = threading.Thread(target=call, args=(t,))
+            thread.start()
+            thread.join()
+
+    run(200)
+    before = resident()
+    run(1000)
+    assert wrong == []
+    assert resident() - before < 4 << 20  # bytes: a VM for each thread takes more
 
 
 @pytest.mark.slow
