@@ -61,7 +61,7 @@ def _ways(one: Any) -> list[tuple[int, ...]]:
 
 def _arrays(one: Any, draw: random.Random) -> list[np.ndarray]:
     """Inputs of a kernel, integers among which are places that every dim has."""
-    from composite.compiler.tvm.read.node import dtype_name
+    from composite.compiler.tvm.nodes.node import dtype_name
 
     sizes: dict[str, int] = {}
     made = []

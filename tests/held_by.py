@@ -196,7 +196,7 @@ HELD_BY: dict[str, str] = {
     "tests/compiler/tvm/lower/test_lower.py": (
         "activation.py arithmetic.py comparison.py contraction.py convolution.py data.py lists.py"
         " pooling.py static.py unary.py windows.py compiler/tvm/ir/window.py"
-        " compiler/tvm/strategy/cpu/constant.py compiler/tvm/read/node.py"
+        " compiler/tvm/strategy/cpu/constant.py compiler/tvm/nodes/node.py"
     ),
     "tests/compiler/tvm/lower/test_lower_views.py": (
         "joining.py slicing.py compiler/tvm/ir/views.py compiler/tvm/codegen/view_access.py"
@@ -218,10 +218,10 @@ HELD_BY: dict[str, str] = {
         "exponential.py fit.py numeric.py trigonometry.py"
     ),
     "tests/compiler/tvm/read/test_loops.py": (
-        "lists.py loop_builder.py loop_parts.py reader.py while_loop.py"
+        "loop_builder.py loop_parts.py reader.py while_loop.py compiler/tvm/ir/lists.py"
         " compiler/tvm/ir/loop.py compiler/tvm/strategy/cpu/recurrence.py"
         " compiler/tvm/strategy/loop_trips.py"
-        " compiler/tvm/strategy/cpu/cycles.py"
+        " compiler/tvm/strategy/cpu/product/cycles.py"
     ),
     "tests/compiler/tvm/passes/test_pipeline.py": "close.py hoist.py lift.py split_products.py",
     "tests/compiler/tvm/passes/test_rounding.py": "rewriting.py",
@@ -230,12 +230,15 @@ HELD_BY: dict[str, str] = {
         "__init__.py cost.py indexing.py tasks.py epilogue.py cpu/__init__.py"
     ),
     "tests/compiler/tvm/plan/test_row_chains.py": "row_block.py",
-    "tests/compiler/tvm/strategy/cpu/test_elementwise.py": "compiler/tvm/strategy/merge.py",
+    "tests/compiler/tvm/strategy/cpu/elementwise/test_elementwise.py": (
+        "compiler/tvm/strategy/merge.py"
+    ),
     "tests/compiler/tvm/strategy/cpu/chain/test_row_chain.py": "joining.py",
     "tests/compiler/tvm/strategy/cpu/convolution/test_convolution.py": "conv_task.py strip.py",
     "tests/compiler/tvm/strategy/cpu/convolution/test_channelwise.py": "taps.py",
     "tests/compiler/tvm/strategy/cpu/product/test_gemm.py": (
-        "contraction.py gemm_task.py pack.py product.py compiler/tvm/strategy/cpu/epilogue.py"
+        "contraction.py gemm_task.py pack.py product.py compiler/tvm/codegen/transpose.py"
+        " compiler/tvm/strategy/cpu/elementwise/epilogue.py"
     ),
     "tests/compiler/tvm/strategy/cpu/product/test_matvec.py": "axpy.py dots.py",
     "tests/compiler/tvm/strategy/cpu/product/test_panels.py": "compiler/tvm/ir/constants.py",

@@ -23,10 +23,10 @@ import tvm
 from tvm import tirx
 
 from composite.compiler import tvm as backend
-from composite.compiler.tvm.codegen.block import Block, const, index
 from composite.compiler.tvm.machine_code import generate
 from composite.compiler.tvm.proof import prove
 from composite.compiler.tvm.target import Target
+from composite.compiler.tvm.tir.block import Block, const, index
 
 _ACCUMULATORS = 12
 _READERS = 8

@@ -291,10 +291,10 @@ def _kernel(
 
     from composite.compiler.tvm.codegen.access import Space, Storage
     from composite.compiler.tvm.codegen.argument import declare_argument
-    from composite.compiler.tvm.codegen.block import Block, symbol_vars
     from composite.compiler.tvm.strategy import joined_stages, strategies_of
     from composite.compiler.tvm.strategy.context import Context, InPlaceWriter
     from composite.compiler.tvm.strategy.temporaries import Temporaries
+    from composite.compiler.tvm.tir.block import Block, symbol_vars
 
     block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))

@@ -15,7 +15,7 @@ from composite.compiler.tvm import table
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.dtypes import DTYPES
 from composite.compiler.tvm.ir.tensor import Parameter, Tensor
-from composite.compiler.tvm.read.node import DTYPE_OF_ENUM, VARIANT, OpNode
+from composite.compiler.tvm.nodes.node import DTYPE_OF_ENUM, VARIANT, OpNode
 
 _HEAD = """\
 # What kernels cover

@@ -13,7 +13,7 @@ from typing import get_args
 from composite.compiler import op_traits
 from composite.compiler.op_traits import Family, Runs
 from composite.compiler.tvm.ir.tensor import Tensor
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 Lowering = Callable[[OpNode, list[Tensor]], list[Tensor]]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import cast
+from composite.compiler.tvm.tir.block import Block
 from tests.exhaustive import judge, kernels, numbers
 from tests.exhaustive.judge import Found
 

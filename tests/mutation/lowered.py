@@ -14,10 +14,10 @@ from typing import Any
 from tvm import ir, tirx
 
 from composite.compiler.tvm import math
-from composite.compiler.tvm.codegen.block import NAMED, Block, const
 from composite.compiler.tvm.lower import normalization
 from composite.compiler.tvm.math import numeric
 from composite.compiler.tvm.target import Target
+from composite.compiler.tvm.tir.block import NAMED, Block, const
 from tests.compiler.tvm.rebuilding import Rebuilding
 from tests.mutation.rebuilding import Altering, Changes, Places, rebuilt
 

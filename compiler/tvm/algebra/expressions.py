@@ -16,9 +16,9 @@ from tvm.ir.prim import expr as prim
 from composite.compiler.tvm.algebra import program, ring
 from composite.compiler.tvm.algebra.memory import INT64, Buffer, kind_of, place_of
 from composite.compiler.tvm.algebra.program import Kind, Value, Writer
-from composite.compiler.tvm.codegen.block import NAMED
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.math import bfloat16
+from composite.compiler.tvm.tir.block import NAMED
 
 _COMPUTED = {
     tirx.Add: "add",

@@ -16,16 +16,6 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import (
-    Block,
-    Buffer,
-    const,
-    index,
-    lanes_of,
-    quotient,
-    remainder,
-    spread,
-)
 from composite.compiler.tvm.codegen.indices import (
     Index,
     Lane,
@@ -49,6 +39,16 @@ from composite.compiler.tvm.ir.tensor import (
     Transpose,
 )
 from composite.compiler.tvm.math import numeric
+from composite.compiler.tvm.tir.block import (
+    Block,
+    Buffer,
+    const,
+    index,
+    lanes_of,
+    quotient,
+    remainder,
+    spread,
+)
 
 __all__ = ["Access", "Index", "Lane", "Space", "Storage", "Strided", "flat_index", "strided"]
 

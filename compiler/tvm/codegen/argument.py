@@ -9,11 +9,11 @@ from tvm.ir import PointerType, PrimType
 from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.codegen.access import Space
-from composite.compiler.tvm.codegen.block import Block, Buffer, index
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.math.numeric import storage_dtype
+from composite.compiler.tvm.tir.block import Block, Buffer, index
 
 
 def declare_argument(block: Block, space: Space, tensor: Tensor, hint: str) -> tuple[Any, Buffer]:

@@ -17,7 +17,11 @@ from typing import NamedTuple
 from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
-from composite.compiler.tvm.codegen.block import (
+from composite.compiler.tvm.ir.dims import Dim, floordiv
+from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.machine import LINE_BYTES
+from composite.compiler.tvm.target import MOST_BLOCKS
+from composite.compiler.tvm.tir.block import (
     INDEX,
     Block,
     Buffer,
@@ -25,10 +29,6 @@ from composite.compiler.tvm.codegen.block import (
     const,
     index,
 )
-from composite.compiler.tvm.ir.dims import Dim, floordiv
-from composite.compiler.tvm.ir.tensor import Expr
-from composite.compiler.tvm.machine import LINE_BYTES
-from composite.compiler.tvm.target import MOST_BLOCKS
 
 WARP = 32
 """Threads that run together and can read each other's registers."""

@@ -14,9 +14,9 @@ from tvm import ir, tirx
 from tvm.ir import PointerType, PrimType
 from tvm.tirx import stmt as tir_stmt
 
-from composite.compiler.tvm.codegen.block import Block, Buffer, const, index
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.tir.block import Block, Buffer, const, index
 
 SYMBOL_PREFIX = "__tvm_ffi_"
 

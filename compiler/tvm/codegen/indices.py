@@ -11,11 +11,11 @@ from typing import Any
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import INDEX, Block, index, lanes_of, spread
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.tir.block import INDEX, Block, index, lanes_of, spread
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from composite.compiler.tvm.codegen.block import Buffer, const
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.graph import is_squeeze
 from composite.compiler.tvm.ir.tensor import Expr, Parameter, Reshape, Tensor, Transpose
 from composite.compiler.tvm.ir.views import Slice
+from composite.compiler.tvm.tir.block import Buffer, const
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,6 @@ from typing import Protocol
 from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
-from composite.compiler.tvm.codegen.block import (
-    Block,
-    const,
-    index,
-    lanes_of,
-    quotient,
-    remainder,
-    spread,
-)
 from composite.compiler.tvm.codegen.indices import (
     Index,
     Lane,
@@ -41,6 +32,15 @@ from composite.compiler.tvm.math.numeric import (
     to_storage,
 )
 from composite.compiler.tvm.math.philox import WORDS, random_pairs, random_words
+from composite.compiler.tvm.tir.block import (
+    Block,
+    const,
+    index,
+    lanes_of,
+    quotient,
+    remainder,
+    spread,
+)
 
 
 class Elements(Protocol):

@@ -87,8 +87,8 @@ def write_cuda(  # noqa: PLR0913 - a call, a machine, what was chosen
 class _Writing:
     def __init__(self, plan: Plan, target: CudaTarget, name: str, choices: Choices) -> None:
         from composite.compiler.tvm.codegen.access import Space
-        from composite.compiler.tvm.codegen.block import symbol_vars
         from composite.compiler.tvm.codegen.device_block import DeviceBlock
+        from composite.compiler.tvm.tir.block import symbol_vars
 
         self._plan = plan
         self._target = target
@@ -184,7 +184,7 @@ class _Writing:
         from tvm import tirx
         from tvm.ir import PointerType, PrimType
 
-        from composite.compiler.tvm.codegen.block import index
+        from composite.compiler.tvm.tir.block import index
 
         address = tirx.Var(str(argument), PointerType(PrimType(dtype), "global"))
         size = index(self._space.size(count))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Body, Expr, Tensor
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS, gradient, unary
 from composite.compiler.tvm.math import elementary as math
 from composite.compiler.tvm.math.numeric import absolute, choose, like, neg
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123

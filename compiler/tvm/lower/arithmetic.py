@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.graph import pointwise
@@ -32,7 +31,8 @@ from composite.compiler.tvm.math.numeric import (
     smaller,
     sub,
 )
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 
 def _of_numbers(function: Callable[[int, int], int], what: str) -> Callable[[Any, Any], Any]:

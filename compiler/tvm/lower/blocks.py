@@ -18,7 +18,7 @@ from composite.compiler.tvm.ir.tensor import Tensor, Transpose
 from composite.compiler.tvm.ir.walk import unreshaped
 from composite.compiler.tvm.lower.joining import padded, paddings
 from composite.compiler.tvm.lower.static import as_known, known_ints
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 
 def _lower_space_to_depth(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

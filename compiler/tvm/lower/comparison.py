@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.dtypes import DTYPES, STORED_INTEGERS
@@ -21,7 +20,8 @@ from composite.compiler.tvm.math.numeric import (
     is_nan,
     like,
 )
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 Lower = Callable[[OpNode, list[Tensor]], list[Tensor]]
 

@@ -7,7 +7,7 @@ from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.tensor import Tensor, Transpose
 from composite.compiler.tvm.lower.unary import NUMBERS
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 
 def _lower_matmul(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

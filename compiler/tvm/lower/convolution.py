@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.anchors import (
@@ -31,7 +30,8 @@ from composite.compiler.tvm.lower.windows import (
     window_of,
 )
 from composite.compiler.tvm.math.numeric import convert, is_nan, sub
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 _MOST_PLACES = 4
 """Convolutions that the gradient of one may be: each is code of its own."""

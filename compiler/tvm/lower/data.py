@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.dims import Dim, Shape
@@ -13,8 +12,9 @@ from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.static import known_dims, known_ints, known_tensor
 from composite.compiler.tvm.math.numeric import cast
-from composite.compiler.tvm.read.node import OpNode, dtype_name
-from composite.compiler.tvm.read.tensor_proto import to_array
+from composite.compiler.tvm.nodes.node import OpNode, dtype_name
+from composite.compiler.tvm.nodes.tensor_proto import to_array
+from composite.compiler.tvm.tir.block import Block
 
 _MAX_CONSTANT = 4096
 """Elements of a constant tensor that a kernel may hold; larger ones are inputs' business."""

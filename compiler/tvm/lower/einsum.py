@@ -18,7 +18,7 @@ from composite.compiler.tvm.lower.contraction import factor
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
 from composite.compiler.tvm.lower.unary import NUMBERS
 from composite.compiler.tvm.math.numeric import mul
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from composite.compiler.tvm.ir.tensor import Constant, Expr, Tensor
 from composite.compiler.tvm.lower.slicing import axis_of
 from composite.compiler.tvm.lower.static import as_known, known_dims, known_ints
 from composite.compiler.tvm.math.numeric import choose, convert, equal
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 _INTEGERS = ("int32", "int64")
 _NARROW = ("int16", "int8", "uint8")

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import views
 from composite.compiler.tvm.ir.graph import pointwise
@@ -27,7 +26,8 @@ from composite.compiler.tvm.math.numeric import (
     neg,
     sub,
 )
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 INTEGERS = ("int32", "int64")
 

@@ -10,6 +10,7 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph, views
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.lists import Among
 from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.lower.data import filled_like
 from composite.compiler.tvm.lower.slicing import Subscript, axis_of, subscript
@@ -22,8 +23,7 @@ from composite.compiler.tvm.lower.static import (
 )
 from composite.compiler.tvm.lower.unary import NUMBERS
 from composite.compiler.tvm.math.numeric import add
-from composite.compiler.tvm.read.lists import Among
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 
 def _lower_concat(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

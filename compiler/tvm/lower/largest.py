@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import views
 from composite.compiler.tvm.ir.dims import Dim
@@ -16,7 +15,8 @@ from composite.compiler.tvm.lower.reduction import ANY, MAXIMUM, MINIMUM, reduce
 from composite.compiler.tvm.lower.static import known_ints
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math.numeric import bits, choose, convert, element, equal, is_nan, like
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 _MOST = 8
 """Elements that are taken of a row, each in a pass over it."""

@@ -7,16 +7,7 @@ import numpy as np
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.loop import Leaf
-from composite.compiler.tvm.ir.tensor import Constant, Tensor
-from composite.compiler.tvm.lower.data import filled
-from composite.compiler.tvm.lower.static import (
-    known_dims,
-    known_places,
-    known_tensor,
-    known_vector,
-)
-from composite.compiler.tvm.read.lists import (
+from composite.compiler.tvm.ir.lists import (
     UNKNOWN,
     GetRow,
     KnownRows,
@@ -26,7 +17,16 @@ from composite.compiler.tvm.read.lists import (
     Unset,
     fits,
 )
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.ir.loop import Leaf
+from composite.compiler.tvm.ir.tensor import Constant, Tensor
+from composite.compiler.tvm.lower.data import filled
+from composite.compiler.tvm.lower.static import (
+    known_dims,
+    known_places,
+    known_tensor,
+    known_vector,
+)
+from composite.compiler.tvm.nodes.node import OpNode
 
 
 def _element_shape(node: OpNode, tensor: Tensor) -> Shape | None:

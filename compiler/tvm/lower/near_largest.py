@@ -10,14 +10,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.ir import graph, views
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.joining import padded
 from composite.compiler.tvm.lower.windows import Side, require_gradient, sides_of, spatial
 from composite.compiler.tvm.math.numeric import absolute, add, choose, like
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 _NEAR = 1e-5
 _MOST_OFFSETS = 8

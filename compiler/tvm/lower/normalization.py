@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.dtypes import compute_dtype
@@ -15,7 +14,8 @@ from composite.compiler.tvm.lower.unary import FLOATS
 from composite.compiler.tvm.math import elementary as math
 from composite.compiler.tvm.math.by_name import by_name
 from composite.compiler.tvm.math.numeric import like
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 _AXES = (0, 1, 2)
 

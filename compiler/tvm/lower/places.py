@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.dims import Dim, Poly
@@ -22,7 +21,8 @@ from composite.compiler.tvm.lower.static import (
     known_tensor,
 )
 from composite.compiler.tvm.math.numeric import add, cast, choose, equal, like, mul
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 _INTEGERS = ("int32", "int64")
 

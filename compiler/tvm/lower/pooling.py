@@ -32,7 +32,7 @@ from composite.compiler.tvm.lower.windows import (
     window_of,
 )
 from composite.compiler.tvm.math.numeric import choose, mul
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 _NARROW = 16
 """Channels that fill a vector of every CPU."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block, const
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph, views
 from composite.compiler.tvm.ir.graph import pointwise
@@ -15,7 +14,8 @@ from composite.compiler.tvm.math.elementary import log
 from composite.compiler.tvm.math.numeric import add, bits, convert, larger, like, multiply_add
 from composite.compiler.tvm.math.philox import random_words
 from composite.compiler.tvm.math.trigonometry import sine_after
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block, const
 
 _ALGORITHMS = (1, 3)  # Philox, and the one that the device chooses, which is Philox
 _SEED_KEY = 0x02461E293EC8F720  # TensorFlow's, for the words that it makes of a seed

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 from ml_dtypes import finfo
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.anchors import Combine, Reduce
@@ -28,7 +27,8 @@ from composite.compiler.tvm.math.numeric import (
     mul,
     smaller,
 )
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 ADD = Combine("Sum", lambda _: 0, add)
 MAXIMUM = Combine("Max", lambda dtype: _limit(dtype, "min"), larger)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph, views
 from composite.compiler.tvm.ir.dims import static_shape
@@ -20,7 +19,8 @@ from composite.compiler.tvm.lower.data import converted
 from composite.compiler.tvm.lower.static import as_known, known_ints
 from composite.compiler.tvm.lower.unary import FLOATS
 from composite.compiler.tvm.math.numeric import add, mul, sub
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 _MOST = 4096
 """Lines of a result: their places are constants of the kernel."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math as numbers
 from collections.abc import Callable
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.anchors import Combine, Scan
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -19,7 +18,8 @@ from composite.compiler.tvm.math.numeric import (
     equal,
     like,
 )
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 
 def _log_sum_exp(block: Block, a: Expr, b: Expr) -> Expr:

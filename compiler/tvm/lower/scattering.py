@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from ml_dtypes import finfo
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.anchors import Combine, Scatter
@@ -16,7 +15,8 @@ from composite.compiler.tvm.lower.reduction import ADD, PRODUCT
 from composite.compiler.tvm.lower.static import as_known, known_dims
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math.numeric import add, choose, like, sub
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 
 def _scatter(

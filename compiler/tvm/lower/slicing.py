@@ -20,7 +20,7 @@ from composite.compiler.tvm.lower.static import (
     known_ints,
     known_places,
 )
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 
 def _lower_slice(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

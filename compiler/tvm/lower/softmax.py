@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.anchors import Combine
@@ -14,7 +13,8 @@ from composite.compiler.tvm.lower.reduction import ADD, MAXIMUM, reduce_over
 from composite.compiler.tvm.lower.unary import FLOATS
 from composite.compiler.tvm.math import elementary as math
 from composite.compiler.tvm.math.numeric import choose, equal, like
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 
 def _larger_number(_: Block, a: Expr, b: Expr) -> Expr:

@@ -15,7 +15,7 @@ from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.tensor import Constant, Parameter, Tensor
 from composite.compiler.tvm.ir.walk import topological
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 Known = np.ndarray
 _INTEGERS = ("int32", "int64")

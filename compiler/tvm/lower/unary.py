@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Body, Expr, Tensor
 from composite.compiler.tvm.math import elementary as math
@@ -22,7 +21,8 @@ from composite.compiler.tvm.math.numeric import (
     mul,
     neg,
 )
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 NUMBERS = (*FLOATS, "int32", "int64")

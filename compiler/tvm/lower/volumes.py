@@ -34,7 +34,7 @@ from composite.compiler.tvm.lower.windows import (
     spatial,
     window_over,
 )
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 
 def _lower_conv3d(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

@@ -13,7 +13,7 @@ from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.ir.window import Window
-from composite.compiler.tvm.read.node import OpNode
+from composite.compiler.tvm.nodes.node import OpNode
 
 _LAYOUTS = {2: "NHWC", 3: "NDHWC"}
 

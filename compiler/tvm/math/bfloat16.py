@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block, lanes_of
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.tir.block import Block, lanes_of
 
 LANES = 16
 """Pairs, or float32 elements, that an instruction takes."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import NAMED, Block, dtype_of
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.tir.block import NAMED, Block, dtype_of
 
 
 def by_name(function: Callable[..., Expr]) -> Callable[..., Expr]:

@@ -9,7 +9,6 @@ be wrong: ask the target.
 
 from __future__ import annotations
 
-from composite.compiler.tvm.codegen.block import Block, const, dtype_of
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import (
@@ -20,6 +19,7 @@ from composite.compiler.tvm.math.numeric import (
     multiply_add,
     with_lanes,
 )
+from composite.compiler.tvm.tir.block import Block, const, dtype_of
 
 _EXPONENTS = {"float32": (23, 0xFF), "float64": (52, 0x7FF)}
 OPS = ("RealDiv", "Div")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block, const
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.by_name import by_name
 from composite.compiler.tvm.math.exponential import (
@@ -44,6 +43,7 @@ from composite.compiler.tvm.math.numeric import (
     with_lanes,
     with_sign_of,
 )
+from composite.compiler.tvm.tir.block import Block, const
 
 __all__ = [
     "erf",

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from composite.compiler.tvm.codegen.block import Block, const
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.by_name import by_name
 from composite.compiler.tvm.math.numeric import (
@@ -22,6 +21,7 @@ from composite.compiler.tvm.math.numeric import (
     neg,
     with_lanes,
 )
+from composite.compiler.tvm.tir.block import Block, const
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.tir.block import Block
 
 Dot = Callable[[Block, Expr, Expr, Expr], Expr]
 """Returns sums to which the products of each two groups of integers are added."""

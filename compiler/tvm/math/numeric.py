@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block, const, dtype_of, lanes_of
 from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS, STORED_INTEGERS
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math import bfloat16
 from composite.compiler.tvm.math.by_name import by_name
+from composite.compiler.tvm.tir.block import Block, const, dtype_of, lanes_of
 
 STORAGE = {"bfloat16": "uint16", "bool": "uint8"}
 """How a dtype lies in memory where TVM's own type would go through a legalizing pass."""

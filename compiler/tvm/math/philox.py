@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block, const, spread
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import convert, with_lanes
+from composite.compiler.tvm.tir.block import Block, const, spread
 
 WORDS = 4
 """Words of a group."""

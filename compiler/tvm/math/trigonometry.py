@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block, const, dtype_of, index, lanes_of
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.by_name import by_name
 from composite.compiler.tvm.math.numeric import (
@@ -28,6 +27,7 @@ from composite.compiler.tvm.math.numeric import (
     with_lanes,
     with_sign_of,
 )
+from composite.compiler.tvm.tir.block import Block, const, dtype_of, index, lanes_of
 
 _LARGEST = 71476.0
 _TWO_OVER_PI = 0.636619747

@@ -17,7 +17,7 @@ from composite.compiler.tvm.ir.walk import rebuilt
 from composite.compiler.tvm.passes.rewriting import rewritten
 
 if TYPE_CHECKING:
-    from composite.compiler.tvm.codegen.block import Block
+    from composite.compiler.tvm.tir.block import Block
 
 
 def _tanh_of_softplus(block: Block, x: Expr) -> Expr:

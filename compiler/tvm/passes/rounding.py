@@ -34,7 +34,7 @@ from composite.compiler.tvm.passes.rewriting import in_trips, rewritten
 from composite.compiler.tvm.passes.signs import never_negative
 
 if TYPE_CHECKING:
-    from composite.compiler.tvm.codegen.block import Block
+    from composite.compiler.tvm.tir.block import Block
 
 _ROUNDED = "Rounded"
 _RANGE_TESTS = frozenset({"IsFinite", "IsInf", "IsNan"})

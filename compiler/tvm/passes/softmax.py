@@ -20,7 +20,7 @@ from composite.compiler.tvm.ir.walk import rebuilt, topological, users
 from composite.compiler.tvm.passes.rewriting import rewritten
 
 if TYPE_CHECKING:
-    from composite.compiler.tvm.codegen.block import Block
+    from composite.compiler.tvm.tir.block import Block
 
 _STRICT = ("Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Neg", "Log", "Reciprocal")
 """Ops whose result is NaN where an operand is."""

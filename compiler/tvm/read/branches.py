@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.lists import Among, KnownRows, Missing, Rest, SetRow, Unset
 from composite.compiler.tvm.ir.loop import Loop
 from composite.compiler.tvm.ir.tensor import Constant, Expr, Tensor
 from composite.compiler.tvm.ir.views import Check
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.lower.static import as_known
 from composite.compiler.tvm.math.numeric import choose, differ, equal, like
-from composite.compiler.tvm.read.lists import Among, KnownRows, Missing, Rest, SetRow, Unset
+from composite.compiler.tvm.tir.block import Block
 
 Read = Callable[..., list[Tensor]]
 """Reads a function of the library: its name, arguments, no counts, minimums to note."""

@@ -15,12 +15,12 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.lists import Among, GetRow
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult, Row, Trip, leaf, varies
 from composite.compiler.tvm.ir.tensor import Reshape, Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.passes.lift import AllTrips, is_by_rows, lift, times_factor
 from composite.compiler.tvm.passes.pipeline import LOOP_PASSES, run
-from composite.compiler.tvm.read.lists import Among, GetRow
 
 After = Callable[[], Tensor]
 """Makes a tensor behind the loop, once the loop is there to have results."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.lists import GetRow, KnownRows, SetRow, Unset
 from composite.compiler.tvm.ir.loop import Row
 from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.ir.views import select
 from composite.compiler.tvm.ir.walk import rewrite, topological, users
 from composite.compiler.tvm.lower.data import broadcast, filled
-from composite.compiler.tvm.read.lists import GetRow, KnownRows, SetRow, Unset
 from composite.compiler.tvm.read.loop_builder import After, LoopBuilder
 from composite.compiler.tvm.read.loop_sums import is_sum_of_rows, sum_of_trips
 

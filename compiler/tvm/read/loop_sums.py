@@ -14,12 +14,12 @@ from dataclasses import replace
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.anchors import MatMul, Reduce
 from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.lists import Among
 from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.lower.arithmetic import plus
 from composite.compiler.tvm.lower.joining import padded
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
 from composite.compiler.tvm.passes.lift import flat_rows
-from composite.compiler.tvm.read.lists import Among
 from composite.compiler.tvm.read.loop_builder import After, LoopBuilder, unsqueezed
 
 _SUMS = ("AddN", "AddV2", "Add")

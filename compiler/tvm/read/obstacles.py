@@ -13,7 +13,7 @@ from composite.compiler.node_place import of_node
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.tensor import Parameter, Tensor
-from composite.compiler.tvm.read.node import dtype_name
+from composite.compiler.tvm.nodes.node import dtype_name
 from composite.compiler.tvm.read.reader import Body, argument_of, is_unlisted, unlisted
 
 

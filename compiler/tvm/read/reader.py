@@ -21,7 +21,7 @@ from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.tensor import Constant, Parameter, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable, unreshaped
-from composite.compiler.tvm.read.node import OpNode, dtype_name
+from composite.compiler.tvm.nodes.node import OpNode, dtype_name
 
 _MAX_CALL_DEPTH = 64
 

@@ -16,12 +16,12 @@ from composite.compiler.loop_body import LoopBody
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Poly
+from composite.compiler.tvm.ir.lists import Rest
 from composite.compiler.tvm.ir.loop import counter, leaf
 from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.lower.static import known_tensor
-from composite.compiler.tvm.read.lists import Rest
+from composite.compiler.tvm.nodes.node import VARIANT, OpNode
 from composite.compiler.tvm.read.loop_parts import Parts
-from composite.compiler.tvm.read.node import VARIANT, OpNode
 
 _ROUNDS = 8
 """How often guesses at how operands are passed on are revised, at most."""

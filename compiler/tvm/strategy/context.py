@@ -17,7 +17,6 @@ from composite.compiler.tvm.codegen.access import (
     Strided,
     flat_index,
 )
-from composite.compiler.tvm.codegen.block import Block, maximum, spread
 from composite.compiler.tvm.codegen.indices import moved
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.constants import Constants
@@ -30,6 +29,7 @@ from composite.compiler.tvm.plan.in_place import Forwards
 from composite.compiler.tvm.plan.plan import Plan
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.target import Target
+from composite.compiler.tvm.tir.block import Block, maximum, spread
 
 
 class Writer(Protocol):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import Block, index
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Trips
+from composite.compiler.tvm.tir.block import Block, index
 
 
 def write_epilogue(context: Context, stage: Stage, at: Sequence[Index], total: Expr) -> None:

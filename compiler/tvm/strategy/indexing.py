@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import quotient, remainder
 from composite.compiler.tvm.ir.dims import Shape, product
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.tir.block import quotient, remainder
 
 
 def elements(shape: Shape, context: Context) -> Expr | int:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from composite.compiler.tvm.codegen.access import Storage
-from composite.compiler.tvm.codegen.block import index, remainder
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Loop, LoopResult, number_of, varies
@@ -23,6 +22,7 @@ from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.tir.block import index, remainder
 
 Place = Callable[[Expr], Expr]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
-from composite.compiler.tvm.codegen.block import Block, index
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context, Trips
+from composite.compiler.tvm.tir.block import Block, index
 
 
 def tasks(

@@ -15,7 +15,7 @@ from composite.compiler.tvm.strategy.cpu.convolution.channelwise import ChannelW
 from composite.compiler.tvm.strategy.cpu.convolution.convolution import ImplicitProduct
 from composite.compiler.tvm.strategy.cpu.convolution.filter_gradient import FilterGradients
 from composite.compiler.tvm.strategy.cpu.convolution.unpool import Unpool
-from composite.compiler.tvm.strategy.cpu.elementwise import Elementwise
+from composite.compiler.tvm.strategy.cpu.elementwise.elementwise import Elementwise
 from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
 from composite.compiler.tvm.strategy.cpu.product.contraction import PlainContraction
 from composite.compiler.tvm.strategy.cpu.product.dots import Dots

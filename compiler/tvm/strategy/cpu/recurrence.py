@@ -13,13 +13,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from composite.compiler.tvm.codegen.access import Space, Strided, strided
-from composite.compiler.tvm.codegen.block import index
 from composite.compiler.tvm.ir.loop import Loop, varies
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
-from composite.compiler.tvm.strategy.cpu.cycles import stage_cycles
+from composite.compiler.tvm.strategy.cpu.product.cycles import stage_cycles
 from composite.compiler.tvm.strategy.cpu.product.product import (
     float_product,
     is_packed,
@@ -27,6 +26,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
 )
 from composite.compiler.tvm.strategy.loop_trips import LoopTrips, reads_in_place
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter, write_together
+from composite.compiler.tvm.tir.block import index
 
 
 class Recurrence:

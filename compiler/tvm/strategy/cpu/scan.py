@@ -12,17 +12,6 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    ceil_quotient,
-    const,
-    dtype_of,
-    index,
-    minimum,
-    quotient,
-    remainder,
-    spread,
-)
 from composite.compiler.tvm.ir.anchors import Scan
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.dtypes import compute_dtype
@@ -34,6 +23,17 @@ from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import two_sum
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    dtype_of,
+    index,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
 
 _COLUMNS = 4
 """Vectors of columns that are summed together, to use whole cache lines of each row."""

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import const, index, minimum, quotient, spread
 from composite.compiler.tvm.ir.anchors import Scatter
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.dtypes import compute_dtype
@@ -24,6 +23,7 @@ from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import two_sum
 from composite.compiler.tvm.strategy.indexing import elements
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import const, index, minimum, quotient, spread
 
 _COLUMNS = 8
 """Vectors of a row that one task combines, at least."""

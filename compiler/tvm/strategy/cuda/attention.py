@@ -12,7 +12,6 @@ values' dtype, as TensorFlow's softmax is.
 
 from __future__ import annotations
 
-from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.dims import floordiv, product
 from composite.compiler.tvm.ir.tensor import Expr
@@ -24,6 +23,7 @@ from composite.compiler.tvm.strategy.cuda.running_rows import RunningRows, place
 from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, StagedFactor, Team
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
+from composite.compiler.tvm.tir.block import Buffer, index, quotient, remainder
 
 _WARPS = 4
 _ROWS = 16 * _WARPS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from composite.compiler.tvm.codegen.block import index
 from composite.compiler.tvm.codegen.device_block import WARP
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.graph import is_table
@@ -12,6 +11,7 @@ from composite.compiler.tvm.ir.tensor import Constant, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
+from composite.compiler.tvm.tir.block import index
 
 
 class ConstantTable:

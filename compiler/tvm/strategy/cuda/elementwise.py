@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import index, quotient
 from composite.compiler.tvm.codegen.device_block import Grid
 from composite.compiler.tvm.ir.dims import Dim, divide, product
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -26,6 +25,7 @@ from composite.compiler.tvm.strategy.cuda.vectors import (
 )
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.merge import merge_dimensions
+from composite.compiler.tvm.tir.block import index, quotient
 
 _THREADS = 256
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Buffer, const, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP, DeviceBlock, Place
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.staged_factor import StagedFactor
 from composite.compiler.tvm.target import CudaTarget
+from composite.compiler.tvm.tir.block import Buffer, const, index, quotient, remainder
 
 _NARROW = 16
 

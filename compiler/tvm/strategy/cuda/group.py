@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Buffer, const, index
 from composite.compiler.tvm.codegen.device_block import WARP, DeviceBlock
 from composite.compiler.tvm.ir.anchors import Combine
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import choose, from_storage, storage_dtype, to_storage
+from composite.compiler.tvm.tir.block import Buffer, const, index
 
 
 class Total:

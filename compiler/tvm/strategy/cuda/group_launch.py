@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from composite.compiler.tvm.codegen.block import Buffer, index, quotient
 from composite.compiler.tvm.codegen.device_block import WARP, Grid
 from composite.compiler.tvm.ir.dims import Dim, product
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -25,6 +24,7 @@ from composite.compiler.tvm.strategy.cuda.swizzled_factor import GROUP_ROWS
 from composite.compiler.tvm.strategy.cuda.tiles import Ladder, counts, rungs
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.tir.block import Buffer, index, quotient
 
 _GROUP = 4 * WARP
 """Threads that multiply together."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from composite.compiler.tvm.codegen.block import Buffer
 from composite.compiler.tvm.codegen.device_block import DeviceBlock
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.tir.block import Buffer
 
 
 def begin_products(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import bits, choose, storage_dtype
@@ -18,6 +17,7 @@ from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
 from composite.compiler.tvm.strategy.cuda.held_group import DTYPE, ROWS
 from composite.compiler.tvm.strategy.cuda.held_product import HeldProducts
 from composite.compiler.tvm.strategy.cuda.vectors import contiguous, is_multiple
+from composite.compiler.tvm.tir.block import Buffer, const, index, minimum, quotient, remainder
 
 _TALL = 16
 """Rows of a fragment of the state, and of sums."""

@@ -23,7 +23,6 @@ from typing import NamedTuple
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Access, Index
-from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP, Grid
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import ceildiv, floordiv
@@ -34,6 +33,7 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.held_group import DTYPE, OWN_ROWS, PARTS, ROWS, HeldGroup
 from composite.compiler.tvm.strategy.cuda.vectors import contiguous, device_block, is_multiple
+from composite.compiler.tvm.tir.block import Buffer, const, index, minimum, quotient, remainder
 
 _VECTOR = 4
 """Elements that are loaded at a time, 16 bytes."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import Grid
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, floordiv, product
@@ -25,6 +24,7 @@ from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.tir.block import Buffer, const, index, minimum, quotient, remainder
 
 _SIDE = 16
 """Threads along each side of a square."""

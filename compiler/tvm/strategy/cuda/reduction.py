@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import index, minimum, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP, Grid
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
@@ -21,6 +20,7 @@ from composite.compiler.tvm.strategy.cuda.group import Group, Total
 from composite.compiler.tvm.strategy.cuda.vectors import device_block, threads_of_block
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.tir.block import index, minimum, quotient, remainder
 
 _THREADS = 256
 

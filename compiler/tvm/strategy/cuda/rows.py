@@ -14,7 +14,6 @@ from typing import NamedTuple
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Access, Index
-from composite.compiler.tvm.codegen.block import index, minimum, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP, Grid
 from composite.compiler.tvm.ir.dims import ceildiv, product
 from composite.compiler.tvm.ir.dtypes import compute_dtype
@@ -33,6 +32,7 @@ from composite.compiler.tvm.strategy.cuda.vectors import (
 )
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep, row_program
+from composite.compiler.tvm.tir.block import index, minimum, quotient, remainder
 
 _THREADS = 128
 """Threads of a block whose warps have rows of their own."""

@@ -12,7 +12,6 @@ from tvm import tirx
 
 from composite.compiler.tvm.algebra import ring
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import Block, Buffer, const, index, minimum
 from composite.compiler.tvm.ir.anchors import Combine, Reduce
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.tensor import Body, Expr, Pointwise, Tensor
@@ -23,6 +22,7 @@ from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.group import Total
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.tir.block import Block, Buffer, const, index, minimum
 
 _LOG2_E = 1.4426950408889634
 _LARGER = Combine("Larger", lambda _: float("-inf"), lambda _, x, y: tirx.max(x, y))

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
-from composite.compiler.tvm.codegen.block import Buffer, const, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import Place
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, ceildiv
@@ -25,6 +24,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import bits, choose, storage_dtype, to_storage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.vectors import device_block, is_multiple
+from composite.compiler.tvm.tir.block import Buffer, const, index, quotient, remainder
 
 _COPIED = (16, 8, 4)
 """Bytes that a thread may copy at a time."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import Place
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
+from composite.compiler.tvm.tir.block import Buffer, index, quotient, remainder
 
 Start = tuple[Sequence[Index], Expr]
 """Where a factor of a rectangle begins: its batch, and the dimension that is not the inner one."""

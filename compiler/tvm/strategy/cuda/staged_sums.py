@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
@@ -19,6 +18,7 @@ from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments
 from composite.compiler.tvm.strategy.cuda.made_of_sums import MadeOfSums
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
+from composite.compiler.tvm.tir.block import Buffer, index, quotient, remainder
 
 _ROWS = 16
 """Rows that a warp stores at a time; columns, if the sums are those of the transpose."""

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
-from composite.compiler.tvm.codegen.block import Buffer, const, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import Place
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr
@@ -28,6 +27,7 @@ from composite.compiler.tvm.strategy.cuda.staged_factor import (
     near_axis,
 )
 from composite.compiler.tvm.strategy.cuda.vectors import device_block, is_multiple
+from composite.compiler.tvm.tir.block import Buffer, const, index, quotient, remainder
 
 _ROW = 128
 """Bytes of a row."""

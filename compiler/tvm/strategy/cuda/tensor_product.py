@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, product
@@ -39,6 +38,7 @@ from composite.compiler.tvm.strategy.cuda.tiles import (
 )
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.tir.block import Buffer, index, quotient, remainder
 
 _PIECE = 64
 """Bytes of the inner dimension that are in shared memory at a time, of each row or column."""

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import Buffer, const, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, product
@@ -33,6 +32,7 @@ from composite.compiler.tvm.strategy.cuda.staged_pieces import StagedPieces
 from composite.compiler.tvm.strategy.cuda.tiles import Ladder, counts, rungs
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.tir.block import Buffer, const, index, quotient, remainder
 
 _DTYPE = "float32"
 _SLICE = 16

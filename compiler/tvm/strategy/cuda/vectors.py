@@ -14,7 +14,6 @@ from tvm import tirx
 from tvm.sym import Analyzer
 
 from composite.compiler.tvm.codegen.access import Access, Index, Storage, flat_index
-from composite.compiler.tvm.codegen.block import index
 from composite.compiler.tvm.codegen.device_block import DeviceBlock
 from composite.compiler.tvm.ir.dims import Dim, Shape, divide
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
@@ -22,6 +21,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.math.numeric import from_storage, storage_dtype, to_storage
 from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.tir.block import index
 
 _BYTES = 16
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
 from composite.compiler.tvm.ir.dims import floordiv, product
 from composite.compiler.tvm.ir.tensor import Expr
@@ -34,6 +33,7 @@ from composite.compiler.tvm.strategy.cuda.swizzled_factor import (
 )
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.target import CudaTarget
+from composite.compiler.tvm.tir.block import Buffer, index, quotient, remainder
 
 _ROWS = 128
 """Rows of queries of a block."""

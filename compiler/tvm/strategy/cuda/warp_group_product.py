@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from composite.compiler.tvm.codegen.block import Buffer, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import Grid, Place
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.tensor import Expr
@@ -38,6 +37,7 @@ from composite.compiler.tvm.strategy.cuda.swizzled_factor import (
 )
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.target import CudaTarget
+from composite.compiler.tvm.tir.block import Buffer, quotient, remainder
 
 
 class WarpGroupProduct:

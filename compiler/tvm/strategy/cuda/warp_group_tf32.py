@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from composite.compiler.tvm.codegen.block import Buffer, index, remainder
 from composite.compiler.tvm.codegen.device_block import Grid, Place
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
@@ -45,6 +44,7 @@ from composite.compiler.tvm.strategy.cuda.swizzled_factor import (
     is_swizzled,
 )
 from composite.compiler.tvm.strategy.cuda.warp_group_product import group_product
+from composite.compiler.tvm.tir.block import Buffer, index, remainder
 
 
 class WarpGroupTf32:

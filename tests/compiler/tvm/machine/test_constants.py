@@ -16,7 +16,7 @@ _OF_PROCESSORS = re.compile(
 # What remains in cost models of single strategies; an entry goes when its cost is a machine's.
 KNOWN = {
     "strategy/row_program.py": {"_KEEP_COST"},
-    "strategy/cpu/epilogue.py": {"_LONG"},
+    "strategy/cpu/elementwise/epilogue.py": {"_LONG"},
     "strategy/cpu/scan.py": {"_COLUMNS"},
     "strategy/cpu/product/blocking.py": {"BLOCK_ROWS", "_WIDEST"},
     "strategy/cpu/product/gemm.py": {

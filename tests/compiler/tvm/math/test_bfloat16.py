@@ -11,8 +11,8 @@ import tensorflow as tf
 from tvm import tirx
 
 from composite.compiler.tvm import Target
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.math.numeric import STORAGE, loaded, round_to, to_storage
+from composite.compiler.tvm.tir.block import Block
 
 HOST = Target.host().isa
 BF16 = np.dtype(ml_dtypes.bfloat16)

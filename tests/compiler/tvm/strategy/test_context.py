@@ -11,13 +11,13 @@ import pytest
 
 from composite.compiler.tvm import NotCovered, Target
 from composite.compiler.tvm.codegen.access import Space
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.ir.graph import Function, constant, pointwise
 from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy import strategies_of
 from composite.compiler.tvm.strategy.context import Context, Strategy
+from composite.compiler.tvm.tir.block import Block
 
 TVM = Path(__file__).parents[4] / "compiler" / "tvm"
 

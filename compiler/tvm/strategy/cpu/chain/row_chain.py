@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from composite.compiler.tvm.codegen.access import Index, Storage, Strided, flat_index
-from composite.compiler.tvm.codegen.block import index, maximum, minimum, quotient, remainder
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, product, symbol
 from composite.compiler.tvm.ir.loop import varies
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -23,10 +22,11 @@ from composite.compiler.tvm.plan.row_block import RowBlock
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.chain.joining import handed_on, row_bytes
-from composite.compiler.tvm.strategy.cpu.cycles import stage_cycles
 from composite.compiler.tvm.strategy.cpu.product.blocking import BLOCK_ROWS, equal_blocks
+from composite.compiler.tvm.strategy.cpu.product.cycles import stage_cycles
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import index, maximum, minimum, quotient, remainder
 
 _TASKS_PER_CORE = 2
 """A thread that comes late then still finds work, and none waits long for the last task."""

@@ -13,16 +13,6 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane, strided
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    ceil_quotient,
-    const,
-    index,
-    maximum,
-    minimum,
-    quotient,
-    remainder,
-)
 from composite.compiler.tvm.ir.anchors import ChannelFilterGradient
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
@@ -33,6 +23,16 @@ from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+)
 
 _TOGETHER = 12
 """Elements of a window that are added up together: sums in as many registers."""

@@ -19,18 +19,6 @@ from dataclasses import dataclass, replace
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Lane
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    ceil_quotient,
-    const,
-    index,
-    lanes_of,
-    maximum,
-    minimum,
-    quotient,
-    remainder,
-    spread,
-)
 from composite.compiler.tvm.ir.anchors import Convolution, Pool
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import compute_dtype
@@ -50,6 +38,18 @@ from composite.compiler.tvm.strategy.cpu.convolution.taps import Channels, Taps
 from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    lanes_of,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
 
 
 class ChannelWise:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import Block, Buffer, index, minimum, quotient, remainder
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.anchors import Convolution
 from composite.compiler.tvm.ir.dims import ceildiv
@@ -18,7 +17,7 @@ from composite.compiler.tvm.math.numeric import add
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Source, Strip, Task, reshaped
-from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
+from composite.compiler.tvm.strategy.cpu.elementwise.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels, write_starts
 from composite.compiler.tvm.strategy.cpu.product.row_tiles import row_tiles
 from composite.compiler.tvm.strategy.cpu.product.steps import Step
@@ -32,6 +31,7 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
 )
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import Block, Buffer, index, minimum, quotient, remainder
 
 _UNROLLED = 16
 """Windows of at most so many steps are written without a loop: most are steps of short runs."""

@@ -19,14 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    ceil_quotient,
-    index,
-    minimum,
-    quotient,
-    remainder,
-)
 from composite.compiler.tvm.ir.anchors import Convolution
 from composite.compiler.tvm.ir.dims import ceildiv, static_shape
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, STORED_INTEGERS, compute_dtype
@@ -41,6 +33,14 @@ from composite.compiler.tvm.strategy.cpu.product.panels import packed_room
 from composite.compiler.tvm.strategy.cpu.product.steps import Step, integer_steps
 from composite.compiler.tvm.strategy.cpu.product.tile import tiles
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    ceil_quotient,
+    index,
+    minimum,
+    quotient,
+    remainder,
+)
 
 _PIXELS = 256
 """Windows of a task, about: enough to make packing cheap beside them."""

@@ -16,16 +16,6 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    ceil_quotient,
-    const,
-    index,
-    maximum,
-    minimum,
-    quotient,
-    remainder,
-)
 from composite.compiler.tvm.ir.anchors import FilterGradient
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
@@ -33,7 +23,7 @@ from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task, reshaped
-from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
+from composite.compiler.tvm.strategy.cpu.elementwise.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
 from composite.compiler.tvm.strategy.cpu.product.row_tiles import row_tiles
@@ -48,6 +38,16 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
 )
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+)
 
 _WINDOWS = 256
 """Windows that are added up at a time, about."""

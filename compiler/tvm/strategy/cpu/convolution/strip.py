@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Lane, Storage
-from composite.compiler.tvm.codegen.block import (
+from composite.compiler.tvm.ir.dims import Shape
+from composite.compiler.tvm.ir.tensor import Expr, Reshape, Tensor
+from composite.compiler.tvm.ir.window import Window
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
+from composite.compiler.tvm.tir.block import (
     Buffer,
     ceil_quotient,
     const,
@@ -16,11 +21,6 @@ from composite.compiler.tvm.codegen.block import (
     minimum,
     quotient,
 )
-from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.tensor import Expr, Reshape, Tensor
-from composite.compiler.tvm.ir.window import Window
-from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from composite.compiler.tvm.codegen.access import Strided, strided
-from composite.compiler.tvm.codegen.block import Block, index
 from composite.compiler.tvm.ir.anchors import Convolution, Pool
 from composite.compiler.tvm.ir.dims import static_shape
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import from_storage
 from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.tir.block import Block, index
 
 
 @dataclass(frozen=True)

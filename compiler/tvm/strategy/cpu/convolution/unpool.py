@@ -17,17 +17,6 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Lane, Strided, strided
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    ceil_quotient,
-    const,
-    index,
-    maximum,
-    minimum,
-    quotient,
-    remainder,
-    spread,
-)
 from composite.compiler.tvm.ir.anchors import PoolGradient
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
@@ -39,6 +28,17 @@ from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
 
 _WRITTEN_OUT = 9
 """Elements of a window at most that are written out."""

@@ -15,15 +15,6 @@ from contextlib import contextmanager
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    ceil_quotient,
-    const,
-    index,
-    minimum,
-    quotient,
-    remainder,
-)
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr
@@ -41,6 +32,15 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
 from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    minimum,
+    quotient,
+    remainder,
+)
 
 _STEPS = {1: 4, 2: 4, 3: 3, 4: 2}
 """Rows of the result -> rows of the matrix at a time: as registers for factors and cache allow."""

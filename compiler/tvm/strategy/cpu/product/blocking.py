@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from composite.compiler.tvm.codegen.block import ceil_quotient, maximum, minimum, quotient
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, product
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
+from composite.compiler.tvm.tir.block import ceil_quotient, maximum, minimum, quotient
 
 GUESS = 64
 """The size assumed for a dimension that only the call knows, where a choice must be made."""

@@ -7,7 +7,6 @@ columns of the result; a row of the result is one task.
 from __future__ import annotations
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import index, minimum, quotient, remainder, spread
 from composite.compiler.tvm.ir.anchors import Combine, MatMul
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -17,6 +16,7 @@ from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator, write_sums
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import index, minimum, quotient, remainder, spread
 
 _SUM = Combine("Sum", lambda _: 0, add)
 

@@ -15,16 +15,7 @@ from collections.abc import Callable, Sequence
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane, Storage
-from composite.compiler.tvm.codegen.block import (
-    Block,
-    Buffer,
-    ceil_quotient,
-    const,
-    index,
-    minimum,
-    quotient,
-    remainder,
-)
+from composite.compiler.tvm.codegen.transpose import butterfly
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.machine import LINE_BYTES
@@ -40,9 +31,18 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     multiplies_pairs,
     work_cycles,
 )
-from composite.compiler.tvm.strategy.cpu.product.tile import butterfly
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks
+from composite.compiler.tvm.tir.block import (
+    Block,
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    minimum,
+    quotient,
+    remainder,
+)
 
 _SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (4, 1)}
 """Rows of the result -> (columns at a time, steps of K at a time), as far as there are registers

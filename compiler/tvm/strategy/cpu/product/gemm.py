@@ -24,7 +24,6 @@ from dataclasses import replace
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Strided
-from composite.compiler.tvm.codegen.block import ceil_quotient, index, minimum, quotient, remainder
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, divide
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -32,7 +31,7 @@ from composite.compiler.tvm.machine import PAGE_BYTES
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost
-from composite.compiler.tvm.strategy.cpu.epilogue import fits_registers
+from composite.compiler.tvm.strategy.cpu.elementwise.epilogue import fits_registers
 from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
 from composite.compiler.tvm.strategy.cpu.product.blocking import Sizes, choose_blocking, guess
 from composite.compiler.tvm.strategy.cpu.product.dots import Dots
@@ -51,6 +50,7 @@ from composite.compiler.tvm.strategy.cpu.product.steps import Part, Step
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile, other_tiles, thin_tiles, tiles
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
+from composite.compiler.tvm.tir.block import ceil_quotient, index, minimum, quotient, remainder
 
 _CROWDED = 0.1
 """Rows that begin a page apart take each other's place in an L1 cache: what each row of a tile

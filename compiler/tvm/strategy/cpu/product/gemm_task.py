@@ -5,18 +5,9 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    ceil_quotient,
-    const,
-    index,
-    maximum,
-    minimum,
-    quotient,
-)
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
+from composite.compiler.tvm.strategy.cpu.elementwise.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, equal_blocks
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
 from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows
@@ -28,6 +19,15 @@ from composite.compiler.tvm.strategy.cpu.product.panel_product import (
 )
 from composite.compiler.tvm.strategy.cpu.product.panels import PackedByTask, PackedFactor, Supply
 from composite.compiler.tvm.strategy.cpu.product.tile import is_long
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    maximum,
+    minimum,
+    quotient,
+)
 
 
 class GemmTask:

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import (
+from composite.compiler.tvm.codegen.transpose import transpose
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.math.numeric import mul
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
+from composite.compiler.tvm.tir.block import (
     Block,
     Buffer,
     ceil_quotient,
@@ -23,12 +29,6 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
-from composite.compiler.tvm.ir.dtypes import compute_dtype
-from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.math.numeric import mul
-from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
-from composite.compiler.tvm.strategy.cpu.product.tile import transpose
 
 _ONES = 0x01010101
 """A step of four ones."""

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import (
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
+from composite.compiler.tvm.tir.block import (
     Block,
     Buffer,
     ceil_quotient,
     index,
     minimum,
 )
-from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
 
 _APART = 16
 """More steps of a row than are used, lest all rows fall into the same sets of the cache."""

@@ -13,12 +13,6 @@ from dataclasses import dataclass, replace
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Strided
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    index,
-    minimum,
-    quotient,
-)
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -41,6 +35,12 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
     new_sums,
     pieces,
     steps_at_once,
+)
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    index,
+    minimum,
+    quotient,
 )
 
 

@@ -17,16 +17,6 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Space, Storage
 from composite.compiler.tvm.codegen.argument import declare_argument
-from composite.compiler.tvm.codegen.block import (
-    Block,
-    Buffer,
-    ceil_quotient,
-    index,
-    maximum,
-    minimum,
-    quotient,
-    remainder,
-)
 from composite.compiler.tvm.ir.constants import Packed
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.tensor import Expr, Parameter, Tensor
@@ -37,6 +27,16 @@ from composite.compiler.tvm.strategy.cpu.product.steps import Step
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import (
+    Block,
+    Buffer,
+    ceil_quotient,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+)
 
 _ROWS = 8
 """Rows of ``[K, count]`` that a task packs: a few pages of each."""

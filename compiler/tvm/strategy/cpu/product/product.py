@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
-from composite.compiler.tvm.codegen.block import maximum, quotient
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, Shape, static_shape
 from composite.compiler.tvm.ir.dims import product as count_of
@@ -24,6 +23,7 @@ from composite.compiler.tvm.strategy.context import ConstantPacking, Context
 from composite.compiler.tvm.strategy.cpu.product.steps import BFLOAT16_PAIRS, Step, integer_steps
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
+from composite.compiler.tvm.tir.block import maximum, quotient
 
 _FLOATS = ("float32", "float64")
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
-from composite.compiler.tvm.codegen.block import index, minimum, quotient, remainder
 from composite.compiler.tvm.ir.dims import ceildiv, static_size
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -20,6 +19,7 @@ from composite.compiler.tvm.machine import LINE_BYTES
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cost import read_beside
+from composite.compiler.tvm.tir.block import index, minimum, quotient, remainder
 
 Ask = Callable[[Expr | int], None]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import (
+from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.strategy.cpu.product.tile import Tile
+from composite.compiler.tvm.tir.block import (
     ceil_quotient,
     index,
     maximum,
@@ -12,9 +15,6 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
-from composite.compiler.tvm.ir.dims import ceildiv
-from composite.compiler.tvm.ir.tensor import Expr
-from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 
 LEAST_HEIGHT = 4
 _HEIGHTS = 6

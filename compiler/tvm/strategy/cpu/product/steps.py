@@ -17,16 +17,6 @@ import numpy as np
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane, Strided, strided
-from composite.compiler.tvm.codegen.block import (
-    Block,
-    ceil_quotient,
-    const,
-    index,
-    maximum,
-    minimum,
-    quotient,
-    spread,
-)
 from composite.compiler.tvm.ir.dtypes import fits
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math import bfloat16, integer_dots
@@ -43,6 +33,16 @@ from composite.compiler.tvm.math.numeric import (
 )
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.target import Target
+from composite.compiler.tvm.tir.block import (
+    Block,
+    ceil_quotient,
+    const,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    spread,
+)
 
 _BITS = {"bfloat16": 16, "int16": 16, "int8": 8, "uint8": 8}
 

@@ -7,12 +7,17 @@ AVX2 (12 sums, 2 vectors, 1 broadcast), 12 x 2 the 32 of AVX-512; more would spi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import (
+from composite.compiler.tvm.ir.dims import Dim, ceildiv
+from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.machine import Machine
+from composite.compiler.tvm.math.integer_dots import Dot
+from composite.compiler.tvm.target import Target
+from composite.compiler.tvm.tir.block import (
     Block,
     Buffer,
     ceil_quotient,
@@ -20,12 +25,6 @@ from composite.compiler.tvm.codegen.block import (
     index,
     quotient,
 )
-from composite.compiler.tvm.ir.dims import Dim, ceildiv
-from composite.compiler.tvm.ir.tensor import Expr
-from composite.compiler.tvm.machine import Machine
-from composite.compiler.tvm.math.integer_dots import Dot
-from composite.compiler.tvm.math.numeric import bits, element, fence
-from composite.compiler.tvm.target import Target
 
 UNROLL = 4
 """Steps of k that are written behind each other at most, and what pieces are multiples of."""
@@ -200,41 +199,3 @@ def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
     else:
         with block.loop(depth - whole * unroll, "k") as k:
             step(whole * unroll + k)
-
-
-def transpose(block: Block, rows: Sequence[Expr]) -> list[Expr]:
-    """Transpose a square of ``len(rows)`` vectors by butterflies: log2 stages of shuffles.
-
-    Fences keep LLVM from folding the stages into one: it then moves every element by itself. They
-    are of floats; int32 are moved as their bits.
-    """
-    size, dtype = len(rows), element(rows[0])
-    moved = {"int32": "float32"}.get(dtype, dtype)
-    current = [block.let(r if moved == dtype else bits(r, moved)) for r in rows]
-    width = 1
-    while width < size:
-        following: list[Expr] = list(current)
-        for i in range(size):
-            if i & width:
-                continue
-            a, b = current[i], current[i | width]
-            low, high = butterfly(width, size)
-            following[i] = block.let(fence(tirx.Shuffle([a, b], low)))
-            following[i | width] = block.let(fence(tirx.Shuffle([a, b], high)))
-        current = following
-        width *= 2
-    return current if moved == dtype else [block.let(bits(one, dtype)) for one in current]
-
-
-def butterfly(width: int, size: int) -> tuple[list[int], list[int]]:
-    """Return the shuffles of two vectors that exchange blocks of ``width`` lanes.
-
-    The first keeps a's even blocks and fetches b's into the odd places; the second fetches a's odd
-    blocks into the even places and keeps b's.
-    """
-    low, high = [], []
-    for lane in range(size):
-        from_second = size if lane & width else 0
-        low.append((lane & ~width) + from_second)
-        high.append((lane | width) + from_second)
-    return low, high

@@ -12,7 +12,12 @@ from contextlib import ExitStack
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import (
+from composite.compiler.tvm.ir.anchors import Combine, Reduce
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math.numeric import choose, is_nan
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.tir.block import (
     Block,
     Buffer,
     ceil_quotient,
@@ -22,11 +27,6 @@ from composite.compiler.tvm.codegen.block import (
     lanes_of,
     minimum,
 )
-from composite.compiler.tvm.ir.anchors import Combine, Reduce
-from composite.compiler.tvm.ir.dtypes import compute_dtype
-from composite.compiler.tvm.ir.tensor import Expr
-from composite.compiler.tvm.math.numeric import choose, is_nan
-from composite.compiler.tvm.strategy.context import Context
 
 BLOCK = 64
 """Elements that one total takes before it is put aside."""

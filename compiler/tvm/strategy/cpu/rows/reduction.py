@@ -17,14 +17,6 @@ from functools import partial
 from itertools import chain
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import (
-    ceil_quotient,
-    index,
-    minimum,
-    quotient,
-    remainder,
-    spread,
-)
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, static_size
 from composite.compiler.tvm.ir.dtypes import compute_dtype
@@ -41,6 +33,14 @@ from composite.compiler.tvm.strategy.cpu.rows.accumulate import (
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.merge import merge_last, merge_reductions
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import (
+    ceil_quotient,
+    index,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
 
 _COLUMNS = 8
 """Vectors of columns that are summed together, to use whole cache lines of each row; a share of

@@ -12,13 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from composite.compiler.tvm.codegen.access import Index, Lane, flat_index
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    index,
-    quotient,
-    remainder,
-    spread,
-)
 from composite.compiler.tvm.codegen.indices import moved
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -26,6 +19,13 @@ from composite.compiler.tvm.machine import LINE_BYTES
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator, write_sums
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    index,
+    quotient,
+    remainder,
+    spread,
+)
 
 _UNROLLED = 4
 """Elements of rows side by side that are written without a loop: each of them is a load a row, of

@@ -8,14 +8,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from composite.compiler.tvm.codegen.block import (
-    Buffer,
-    index,
-    maximum,
-    minimum,
-    quotient,
-    remainder,
-)
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
@@ -26,6 +18,14 @@ from composite.compiler.tvm.strategy.cpu.rows.row_loops import Kept, RowLoops
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+)
 
 
 def piece_elements(context: Context) -> int:

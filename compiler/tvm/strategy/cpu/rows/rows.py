@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Lane
-from composite.compiler.tvm.codegen.block import index, maximum, minimum, quotient
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
@@ -23,7 +22,10 @@ from composite.compiler.tvm.plan.in_place import Forwards
 from composite.compiler.tvm.plan.row_stages import Rows, rows_of
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
-from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row, interleaving
+from composite.compiler.tvm.strategy.cpu.elementwise.interleave import (
+    interleave_in_row,
+    interleaving,
+)
 from composite.compiler.tvm.strategy.cpu.rows.row_loops import Kept, RowLoops
 from composite.compiler.tvm.strategy.cpu.rows.row_pieces import (
     RowPieces,
@@ -33,6 +35,7 @@ from composite.compiler.tvm.strategy.cpu.rows.take_over import TakenOver
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep, row_program
 from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.tir.block import index, maximum, minimum, quotient
 
 _TASK_ELEMENTS = 4096
 """Elements of the rows that one task computes, at least."""

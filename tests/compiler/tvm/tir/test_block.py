@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.tir.block import Block
 
 
 def is_kept(stores: int, loads: int, *, inside: bool = False, step: int = 1) -> bool:

@@ -8,8 +8,8 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.python.framework import tensor_util
 
 from composite.compiler.tvm.errors import NotCovered
-from composite.compiler.tvm.read import node
-from composite.compiler.tvm.read.tensor_proto import to_array
+from composite.compiler.tvm.nodes import node
+from composite.compiler.tvm.nodes.tensor_proto import to_array
 
 DTYPES = sorted(node.DTYPE_OF_ENUM)
 

@@ -10,7 +10,6 @@ four coordinates of boxes, a vector holds a column of many rows.
 from __future__ import annotations
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import ceil_quotient, index, maximum, minimum, quotient
 from composite.compiler.tvm.ir.dims import Dim, divide
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -20,10 +19,14 @@ from composite.compiler.tvm.plan.in_place import Forwards
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost, is_read
-from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row, interleaving
+from composite.compiler.tvm.strategy.cpu.elementwise.interleave import (
+    interleave_in_row,
+    interleaving,
+)
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.merge import merge_dimensions
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
+from composite.compiler.tvm.tir.block import ceil_quotient, index, maximum, minimum, quotient
 
 _CHUNK = 8192
 """Elements that one task computes, at least, unless it is tuned."""

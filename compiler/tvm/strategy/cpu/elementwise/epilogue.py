@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import (
+from composite.compiler.tvm.codegen.transpose import transpose
+from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cost import chain_cost, reads_from_afar
+from composite.compiler.tvm.tir.block import (
     Buffer,
     ceil_quotient,
     index,
@@ -14,11 +19,6 @@ from composite.compiler.tvm.codegen.block import (
     minimum,
     quotient,
 )
-from composite.compiler.tvm.ir.tensor import Expr
-from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cost import chain_cost, reads_from_afar
-from composite.compiler.tvm.strategy.cpu.product.tile import transpose
 
 _LONG = 24
 """Instructions from which on latency bounds a chain, so that two interleaved ones are faster."""

@@ -1,7 +1,7 @@
 """TensorFlow's lists of tensors, all of one shape, as one tensor with a row for each element.
 
 A list is a value of TensorFlow's, so that setting an element makes another list. Kernels have them
-where a loop sets, appends or takes off one row a trip (:mod:`.while_loop`): what is set is then
+where a loop sets, appends or takes off one row a trip (``read/while_loop``): what is set is then
 written where the row lies, and what is taken off is read there.
 """
 

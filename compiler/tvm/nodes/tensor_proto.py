@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from composite.compiler.tvm.read.node import dtype_name
+from composite.compiler.tvm.nodes.node import dtype_name
 
 # Where each dtype's elements lie if they are not packed into `tensor_content`.
 _FIELDS = {

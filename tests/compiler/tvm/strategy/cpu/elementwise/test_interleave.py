@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row
+from composite.compiler.tvm.strategy.cpu.elementwise.interleave import interleave_in_row
 from tests.compiler.tvm.conftest import check
 
 

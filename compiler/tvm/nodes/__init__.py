@@ -1,0 +1,1 @@
+"""TensorFlow's nodes and constants, as reading and lowering see them."""

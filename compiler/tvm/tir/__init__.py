@@ -1,0 +1,1 @@
+"""Statements and expressions of TVM's TIR, as kernels are made of them."""
