@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "composite/runtime/kernels/options.h"
 #include "composite/runtime/kernels/packing.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -56,7 +57,10 @@ absl::optional<NodeDef> WithConstants(const NodeDef& def, absl::Span<const Input
   NodeDef stamped = def;
   bool is_new = Stamp(kConstantsAttr, std::move(fixed), &stamped);
   is_new |= Stamp(kVariablesAttr, packable(sources.variables), &stamped);
-  is_new |= Stamp(kArgumentsAttr, packable(sources.arguments), &stamped);
+  // Kernels are measured with inputs that stay the same, and must not be packed for that.
+  if (AttrSlice(def).Find(kUncountedAttr) == nullptr) {
+    is_new |= Stamp(kArgumentsAttr, packable(sources.arguments), &stamped);
+  }
   return is_new ? absl::make_optional(std::move(stamped)) : absl::nullopt;
 }
 

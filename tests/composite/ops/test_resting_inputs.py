@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ import tensorflow as tf
 
 import composite
 from composite import Composite
+from composite.kernels import produce
 from tests.unmeasured import kernels_serve
 
 MANY = 200  # calls, after which inputs that rest are known, and so is that they rest
 K, N = 96, 80
+VERDICT = produce.verdict  # which measures
 
 
 def new_op(name: str) -> Any:
@@ -282,3 +285,18 @@ def test_weights_that_change_within_a_loop_of_a_function(op: Any) -> None:
         np.testing.assert_allclose(run(x, w), expected, rtol=1e-5, atol=1e-5)
 
     repeat(step)
+
+
+def test_a_kernel_is_measured_with_inputs_that_stay_the_same() -> None:
+    """What measures it is no caller whose weights are worth packing, and its graph stays valid."""
+    measured = new_op("RestingMeasured")
+    x = normal(24, K)
+    w, b = normal(K, N, seed=1), normal(N, seed=2)
+    with mock.patch.object(produce, "verdict", VERDICT):
+        before = composite.stats()
+        measured(x, w, b)
+        composite.wait()
+        after = composite.stats()
+    assert after["answered"] == before["answered"] + 1
+    assert after["requests"] == before["requests"] + 1
+    assert after["invalid_graphs"] == before["invalid_graphs"]
