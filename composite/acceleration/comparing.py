@@ -29,7 +29,7 @@ from composite.trials.results import Array, Deviation, deviation, flat
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
 MARK = "composite_accelerated_"
-_FEWEST = 7  # rounds of timed runs, however long they take
+_FEWEST, _FEWEST_LONG = 7, 3  # rounds of timed runs; the latter of runs that take long
 _LEAST = 0.1  # seconds of timed runs of each function, where the result is clear,
 _BUDGET = 2.0  # and where it is not, roughly
 _LONGEST = 300  # characters of XLA's error that a report has
@@ -351,15 +351,21 @@ def _times(functions: Sequence[Any], inputs: Sequence[Any], gain: float) -> list
     activity.step("measure", _BUDGET * len(functions))
     seconds: list[list[float]] = [[] for _ in functions]
     begin = time.perf_counter()
-    while len(seconds[0]) < _FEWEST or (time.perf_counter() - begin) / len(functions) < (
-        _LEAST if _is_clear(seconds, gain) else _BUDGET
-    ):
+    while not _is_enough(seconds, (time.perf_counter() - begin) / len(functions), gain):
         for function, times in zip(functions, seconds, strict=True):
             start = time.perf_counter()
             result = function(*inputs)
             tf.nest.map_structure(lambda tensor: tensor.numpy(), result)
             times.append(time.perf_counter() - start)
     return [statistics.median(times) for times in seconds]
+
+
+def _is_enough(seconds: Sequence[Sequence[float]], spent: float, gain: float) -> bool:
+    """Whether to stop timing after so many seconds of each function."""
+    fewest = _FEWEST if spent < _BUDGET / 2 else _FEWEST_LONG
+    if len(seconds[0]) < fewest:
+        return False
+    return spent >= (_LEAST if _is_clear(seconds, gain) else _BUDGET)
 
 
 def _is_clear(seconds: Sequence[Sequence[float]], gain: float) -> bool:
