@@ -46,12 +46,17 @@ bool AnyFirstReader(const Node& node, const Test& test) {
   });
 }
 
+// Identities in a row that are looked through. In a function that was loaded and is damaged, they
+// may come to themselves.
+constexpr int kMostIdentities = 100;
+
 // Whether the first input of a node that `is_one` is a value of `node`. TensorFlow removes
 // identities before it looks.
 template <typename Reader, typename Test>
-bool IsFirstInput(const Reader& node, const Test& is_one) {
+bool IsFirstInput(const Reader& node, const Test& is_one, int identities = kMostIdentities) {
   return AnyFirstReader(node, [&](const Reader& reader) {
-    return OpOf(reader) == kIdentity ? IsFirstInput(reader, is_one) : is_one(reader);
+    if (OpOf(reader) != kIdentity) return is_one(reader);
+    return identities > 0 && IsFirstInput(reader, is_one, identities - 1);
   });
 }
 

@@ -68,7 +68,9 @@ class CompositeOp : public OpKernel {
     absl::StatusOr<const Binding*> binding = node_.Bind();
     if (!binding.ok()) return binding.status();
     if ((*binding)->may_rest) {
-      if (auto resting = resting_.Note(context)) binding = node_.Rest(*std::move(resting));
+      auto resting = resting_.Note(context);
+      // With deterministic ops, a node keeps the kernels that it knows from its first call.
+      if (resting && !DeterminismRequired()) binding = node_.Rest(*std::move(resting));
     }
     absl::StatusOr<Options> options = node_.OptionsNow();
     if (!options.ok()) return options.status();
