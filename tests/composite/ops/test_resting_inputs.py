@@ -14,12 +14,12 @@ import tensorflow as tf
 
 import composite
 from composite import Composite
-from composite.kernels import produce
+from composite.kernels import produce, verdicts
 from tests.unmeasured import kernels_serve
 
 MANY = 200  # calls, after which inputs that rest are known, and so is that they rest
 K, N = 96, 80
-VERDICT = produce.verdict  # which measures
+VERDICT = verdicts.verdict  # which measures
 
 
 def new_op(name: str) -> Any:
