@@ -184,7 +184,7 @@ class Written:
     @property
     def schedule(self) -> Schedule:
         """How its stages are written."""
-        return Schedule.of(self.module.strategies, self.choices)
+        return self.module.schedule
 
     @functools.cached_property
     def digest(self) -> str:
@@ -255,6 +255,11 @@ class Module:
     packed: list[Packed]
     choices: Choices
     forwards: Forwards = ()
+
+    @property
+    def schedule(self) -> Schedule:
+        """How its stages are written."""
+        return Schedule.of(self.strategies, self.choices.settled)
 
     def named(self, name: str) -> dict[str, Any]:
         """Return the functions under another name of the kernel."""

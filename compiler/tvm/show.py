@@ -49,7 +49,7 @@ def show(
         return plan_text(plan)
     module = make_module(plan, target, "kernel")
     if stage == "schedule":
-        return schedule_text(Schedule.of(module.strategies, module.choices.settled), target)
+        return schedule_text(module.schedule, target)
     if stage == "tir":
         function = module.functions["kernel"]
         return f"# strategies: {' + '.join(module.strategies.values())}\n{function.script()}\n"

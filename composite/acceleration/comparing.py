@@ -369,10 +369,10 @@ def _is_enough(seconds: Sequence[Sequence[float]], spent: float, gain: float) ->
 
 
 def _is_clear(seconds: Sequence[Sequence[float]], gain: float) -> bool:
-    """Whether the median of rounds says, of each two functions, if the second gains so much.
+    """Whether it is certain, for each two functions, if the second gains so much.
 
-    What the median of more rounds would be lies between two of those that were taken, in 19 of 20
-    cases: the ranks of these are by how much heads and tails differ in as many throws.
+    The 95 % confidence interval of the median ratio must not contain the gain. Its ends are order
+    statistics, of ranks n / 2 - sqrt(n) and n / 2 + sqrt(n).
     """
     for first, second in itertools.combinations(seconds, 2):
         ratios = sorted(a / b for a, b in zip(first, second, strict=True))

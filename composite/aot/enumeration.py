@@ -195,9 +195,10 @@ def _split(ranks: Sequence[int], classes: Sequence[int]) -> Template:
 
 
 def _told_apart(count: int, accepts: Callable[[Sequence[int]], bool]) -> list[int]:
-    """A class for each dim: those are of one that must be equal whatever the others are.
+    """A class for each dim.
 
-    Others are told apart by some dims, with one of them among these, that may differ from the rest.
+    Two dims are of different classes if the dims can be split into two groups that separate them,
+    the sizes of a group being equal.
     """
     every = [*range(count)]
     if accepts(every):

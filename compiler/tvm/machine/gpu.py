@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from composite.compiler.tvm.machine.machine import text_of
-
 
 @dataclass(frozen=True)
 class GpuMachine:
@@ -32,10 +30,6 @@ class GpuMachine:
     bandwidth: float
     registers: int = 255
     lanes: int = 1
-
-    def __str__(self) -> str:
-        """Return the facts as text, one a line."""
-        return text_of(self)
 
 
 _HOPPER = (132, 227 << 10, 50 << 20, 3.35e12)

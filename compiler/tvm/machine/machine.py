@@ -77,7 +77,8 @@ class Machine:
 
     def __str__(self) -> str:
         """Return the facts as text, one a line."""
-        return text_of(self)
+        facts = dataclasses.asdict(self)
+        return "\n".join(f"{name}: {_text(value)}" for name, value in facts.items())
 
     @property
     def held(self) -> int:
@@ -86,7 +87,7 @@ class Machine:
 
     @property
     def near(self) -> int:
-        """Bytes that are still in some cache of the core when the next kernel reads them."""
+        """Bytes above which the next kernel reads them from beyond the caches of its core."""
         return 2 * self.l2.size
 
     @property
@@ -106,14 +107,8 @@ class Machine:
 
     @property
     def kept(self) -> int:
-        """Bytes that a core finds in its L2 cache where others use it, too, between two uses."""
+        """Bytes that stay in the L2 cache between two uses, though other data passes through it."""
         return self.l2.size // 8
-
-
-def text_of(described: Any) -> str:
-    """Return the fields of a dataclass as text, one a line."""
-    facts = dataclasses.asdict(described)
-    return "\n".join(f"{name}: {_text(value)}" for name, value in facts.items())
 
 
 def _text(value: Any) -> str:

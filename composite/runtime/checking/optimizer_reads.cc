@@ -79,28 +79,29 @@ bool IsReadElsewhere(const Edge& edge) {
 }
 
 // A node of a function, with those whose first input is a value of it.
-struct Caller {
+struct FunctionNode {
   const NodeDef* def;
   int inputs = 0;
-  std::vector<const Caller*> first_readers;
+  std::vector<const FunctionNode*> first_readers;
 };
 
-const std::string& OpOf(const Caller& node) { return node.def->op(); }
-int InputsOf(const Caller& node) { return node.inputs; }
+const std::string& OpOf(const FunctionNode& node) { return node.def->op(); }
+int InputsOf(const FunctionNode& node) { return node.inputs; }
 
 template <typename Test>
-bool AnyFirstReader(const Caller& node, const Test& test) {
-  return absl::c_any_of(node.first_readers, [&](const Caller* reader) { return test(*reader); });
+bool AnyFirstReader(const FunctionNode& node, const Test& test) {
+  return absl::c_any_of(node.first_readers,
+                        [&](const FunctionNode* reader) { return test(*reader); });
 }
 
-std::vector<Caller> CallersOf(const FunctionDef& function) {
-  std::vector<Caller> nodes(function.node_def_size());
-  absl::flat_hash_map<absl::string_view, Caller*> named;
+std::vector<FunctionNode> NodesOf(const FunctionDef& function) {
+  std::vector<FunctionNode> nodes(function.node_def_size());
+  absl::flat_hash_map<absl::string_view, FunctionNode*> named;
   for (int i = 0; i < function.node_def_size(); ++i) {
     nodes[i].def = &function.node_def(i);
     named[nodes[i].def->name()] = &nodes[i];
   }
-  for (Caller& node : nodes) {
+  for (FunctionNode& node : nodes) {
     for (const std::string& input : node.def->input()) node.inputs += input[0] != '^';
     if (node.inputs == 0) continue;
     const absl::string_view first = node.def->input(0);
@@ -176,7 +177,7 @@ absl::optional<FunctionDef> WithKeptOutputs(const FunctionDef& function,
     names.insert(node.name());
     if (is_ours(node)) later.merge(LaterOutputs(node));
   }
-  const std::vector<Caller> nodes = CallersOf(function);
+  const std::vector<FunctionNode> nodes = NodesOf(function);
   FunctionDef changed = function;
   absl::flat_hash_map<std::string, std::string> kept;  // values, and what has them now
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -25,8 +25,9 @@ struct NodeGroup {
 std::vector<NodeGroup> GroupsOf(const OpVersion& version, tensorflow::AttrSlice attrs,
                                 const Device& device);
 
-// The inputs of a node that are what a variable holds, and that are arguments of its function.
+// The inputs of a node that are what a variable holds.
 std::vector<int> VariableInputs(tensorflow::AttrSlice attrs);
+// Those that are arguments of the function that the node is in.
 std::vector<int> ArgumentInputs(tensorflow::AttrSlice attrs);
 
 // What a decision needs to know of a call besides its shapes. `dtypes`: of the node.

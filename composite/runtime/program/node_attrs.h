@@ -12,11 +12,11 @@ namespace composite {
 inline constexpr char kProgramAttr[] = "_composite_program";
 // Which inputs of a node never change: positions among the flattened inputs.
 inline constexpr char kConstantsAttr[] = "_composite_constants";
-// Which of them are what a variable holds.
+// Which inputs of a node are what a variable holds.
 inline constexpr char kVariablesAttr[] = "_composite_variables";
 
-// Which of them are arguments of the function that the node is in. What a caller passes each time
-// may be the same, as tensors are that a function captured.
+// Which inputs of a node are arguments of the function that the node is in. A caller may pass the
+// same tensor in each call, as it passes those that the function captured.
 inline constexpr char kArgumentsAttr[] = "_composite_arguments";
 
 // Pairs of an input, what a variable held, and the output that it is to hold.

@@ -1,6 +1,6 @@
 // Which inputs of a node never change although nothing says so. In a graph constants and variables
-// are known as such. The weights of a layer may also be inputs as all others: of an eager call, or
-// of a function that captured them as tensors.
+// are known as such. In an eager call, or a function that captured tensors, the weights of a layer
+// are inputs like all others.
 #ifndef COMPOSITE_RUNTIME_RUN_RESTING_INPUTS_H_
 #define COMPOSITE_RUNTIME_RUN_RESTING_INPUTS_H_
 

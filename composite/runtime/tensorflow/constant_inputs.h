@@ -1,5 +1,5 @@
-// Which inputs of a node never change, or may not, noted on the node: its kernel may then pack them
-// once.
+// Notes on a node which of its inputs never change, and which are the same in many calls: its
+// kernel may then pack them once.
 #ifndef COMPOSITE_RUNTIME_TENSORFLOW_CONSTANT_INPUTS_H_
 #define COMPOSITE_RUNTIME_TENSORFLOW_CONSTANT_INPUTS_H_
 

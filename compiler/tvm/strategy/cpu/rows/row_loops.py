@@ -28,8 +28,8 @@ from composite.compiler.tvm.tir.block import (
 )
 
 _UNROLLED = 4
-"""Elements of rows side by side that are written without a loop: each of them is a load a row, of
-which LLVM makes a vector in a time that grows faster than their number."""
+"""Elements of rows side by side that are written without a loop. Each is gathered by a load for a
+row, and the time of LLVM grows faster than the length of such code."""
 
 _EXPENSIVE = 8
 """Instructions for a vector from which on its totals are folded into one register each."""
