@@ -27,9 +27,10 @@ from tests.composite.dense_ops import dense, scale
 SHAPES = {"input_": (24, 40), "filter_": (56, 40), "bias": (56,)}
 
 
-def call(rows: int = 24) -> list[Any]:
+def call(rows: int = 24, columns: int = 40) -> list[Any]:
+    """A process has one kernel for many numbers of rows; other columns have another one."""
     random = np.random.default_rng(rows)
-    shapes = [(rows, 40), (56, 40), (56,)]
+    shapes = [(rows, columns), (56, columns), (56,)]
     return [tf.constant(random.standard_normal(shape), tf.float32) for shape in shapes]
 
 
@@ -76,11 +77,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def strategy(rows: int, act: str) -> str:
+def strategy(args: list[Any], act: str) -> str:
     """That of the kernel of a call, however it was measured beside the expansion."""
     with composite.options(backend="tvm"):
-        dense(*call(rows), act=act)
-        return str(composite.explain(dense, *call(rows), act=act).details["strategy"])
+        dense(*args, act=act)
+        return str(composite.explain(dense, *args, act=act).details["strategy"])
 
 
 @pytest.mark.slow
@@ -112,20 +113,21 @@ def test_a_tuning_is_measured_kept_and_not_repeated(tmp_path: Path) -> None:
 
 def test_what_was_found_is_used(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_up(monkeypatch)
-    found = composite.tune(dense, *call(25), act="TANH", trials=2)
+    args = call(25, 41)
+    found = composite.tune(dense, *args, act="TANH", trials=2)
     assert found.choices == found.trials[0].choices != {}
     ((name, value),) = found.choices.items()
     assert found.ratio == pytest.approx(0.5)
     assert str(found) == (
-        "TestDense(25x40, 56x40, 56; T=float32, act=TANH) -> "
+        "TestDense(25x41, 56x41, 56; T=float32, act=TANH) -> "
         f"{name.partition('.')[2]}={value}: 10.0 us, "
         "0.50 of the default's 20.0 us, after 2 trials"
     )
     assert found.database == file
     with composite.options(backend="tvm"):
-        y = dense(*call(25), act="TANH")
-    np.testing.assert_allclose(y, dense.python_function(*call(25), "TANH"), atol=1e-5)
-    assert strategy(25, "TANH") == "gemm (tuned)"
+        y = dense(*args, act="TANH")
+    np.testing.assert_allclose(y, dense.python_function(*args, "TANH"), atol=1e-5)
+    assert strategy(args, "TANH") == "gemm (tuned)"
 
 
 def test_a_kernel_compiled_later_is_made_as_was_found(
@@ -134,10 +136,11 @@ def test_a_kernel_compiled_later_is_made_as_was_found(
     made_up(monkeypatch)
     monkeypatch.setattr(conductor, "_install", lambda _: None)
     file = tmp_path / "t.json"
-    composite.tune(dense, *call(26), act="RELU6", trials=1, database=file)
+    args = call(26, 42)
+    composite.tune(dense, *args, act="RELU6", trials=1, database=file)
     monkeypatch.setattr(chosen, "_used", [])
     composite.use_tuned(file)
-    assert strategy(26, "RELU6") == "gemm (tuned)"
+    assert strategy(args, "RELU6") == "gemm (tuned)"
 
 
 def test_luck_is_not_enough(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,13 +204,14 @@ def test_a_record_of_other_loops_is_not_followed(
 ) -> None:
     made_up(monkeypatch)
     monkeypatch.setattr(conductor, "_install", lambda _: None)
-    composite.tune(dense, *call(30), act="RELU", trials=1)
+    args = call(30, 43)
+    composite.tune(dense, *args, act="RELU", trials=1)
     content = json.loads(file.read_text())
     (record,) = content["kernels"].values()
     (winner,) = record["winners"].values()
     winner["measured"]["against"] = "0123456789abcdef"
     file.write_text(json.dumps(content))
-    assert strategy(30, "RELU") == "gemm"
+    assert strategy(args, "RELU") == "gemm"
     assert "another version of the compiler" in caplog.text
 
 
