@@ -54,7 +54,8 @@ class Stats(Mapping[str, int]):
     lies in the host's memory. All other inputs are read in place. `parallel_launches` counts the
     loops of kernels that ran, or could have run, on several threads, and `team_launches` the loops
     whose threads synchronize at barriers; `short_teams` of these ran on fewer threads than
-    TensorFlow's pool has: there was too little work to wake a thread for, or the threads were busy.
+    TensorFlow's pool has: there was too little work to wake a thread for, the threads were busy,
+    or others have just taken their processors.
 
     Attributes:
         by_region: the RegionCounts of each region that was called, by the name of its function.

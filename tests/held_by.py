@@ -298,7 +298,9 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/value/fold_compare"
     ),
     "tests/runtime/harness/crew_test.cc": "processor",
-    "tests/runtime/harness/launch_test.cc": "launch_history launch_state launch_team pool",
+    "tests/runtime/harness/launch_test.cc": (
+        "launch_history launch_state launch_team pool processor_share"
+    ),
     "tests/runtime/kernels/test_decide.py": (
         "decision_text dtypes node_groups options composite/runtime/api/explain"
     ),

@@ -8,6 +8,7 @@
 #include "composite/runtime/launch/launch_history.h"
 #include "composite/runtime/launch/launch_state.h"
 #include "composite/runtime/launch/processor.h"
+#include "composite/runtime/launch/processor_share.h"
 
 namespace composite {
 namespace {
@@ -42,11 +43,14 @@ class LaunchState : public Shared<LaunchState> {
 
   // Runs what is left, with workers if `wakes`. Returns the time of all tasks, summed over threads.
   int64_t RunHere(bool wakes) {
+    PreemptedThreads::Watch watch(&preempted_);
     if (wakes) Wake(0);
-    RunFrom(Claim());
+    unfinished_.Done(RunFrom(Claim()));
     unfinished_.Wait();
     return work_.load(std::memory_order_relaxed);
   }
+
+  int preempted() const { return preempted_.count(); }
 
  private:
   int Claim() { return next_.fetch_add(1, std::memory_order_relaxed); }
@@ -62,19 +66,22 @@ class LaunchState : public Shared<LaunchState> {
   void Help(int helper) {
     // A claimed task keeps the launch from returning; only then may pool_ and loop_ be touched.
     const int task = Claim();
-    if (task < tasks_) {
-      caller_.LeaveProcessor();
-      Wake(2 * helper + 1);
-      Wake(2 * helper + 2);
-      RunFrom(task);
-    }
+    if (task < tasks_) unfinished_.Done(RunWorker(helper, task));
     Unref();
   }
 
+  int RunWorker(int helper, int task) {
+    PreemptedThreads::Watch watch(&preempted_);
+    caller_.LeaveProcessor();
+    Wake(2 * helper + 1);
+    Wake(2 * helper + 2);
+    return RunFrom(task);
+  }
+
   // A claimed task, if it is one, and then what can be claimed. The clock is read once for all of
-  // them: small tasks take no longer than to read it.
-  void RunFrom(int task) {
-    if (task >= tasks_) return;
+  // them: small tasks take no longer than to read it. Returns how many it ran.
+  int RunFrom(int task) {
+    if (task >= tasks_) return 0;
     const int64_t begin = LaunchHistory::Now();
     int ran = 0;
     {
@@ -83,7 +90,7 @@ class LaunchState : public Shared<LaunchState> {
     }
     work_.fetch_add(Since(begin), std::memory_order_relaxed);
     Crew::Return();
-    unfinished_.Done(ran);
+    return ran;
   }
 
   Pool* const pool_;
@@ -93,6 +100,7 @@ class LaunchState : public Shared<LaunchState> {
   const Caller caller_;
   std::atomic<int> next_{0};
   std::atomic<int64_t> work_{0};  // nanoseconds
+  PreemptedThreads preempted_;
   Countdown unfinished_;
 };
 
@@ -107,21 +115,26 @@ int Launch(Pool* pool, int tasks, Loop& loop) {
   }
   LaunchHistory& history = LaunchHistory::Global();
   const int64_t begin = LaunchHistory::Now();
+  const int threads = ProcessorShare::Global().Threads(std::min(pool->size(), tasks), begin);
   const int64_t stream = history.Stream(begin);
   const auto worth_waking = [&](int64_t work) {
     return Crew::Global().IsWaiting() || LaunchHistory::WorthWaking(stream + work);
   };
-  int64_t work = history.Work(loop.code());
-  if (work != 0 && !worth_waking(work)) {
+  const int64_t usual = history.Work(loop.code());
+  if (threads == 1 || (usual != 0 && !worth_waking(usual))) {
     RunAll(tasks, loop);
-    work = Since(begin);
+    history.Ran(loop.code(), Since(begin));
   } else {
-    auto* state = new LaunchState(pool, tasks, std::min(pool->size(), tasks) - 1, loop);
-    if (work == 0) work = state->Try();
-    work = state->RunHere(worth_waking(work));
+    auto* state = new LaunchState(pool, tasks, threads - 1, loop);
+    const int64_t expected = usual != 0 ? usual : state->Try();
+    const int64_t work = state->RunHere(worth_waking(expected));
+    const int64_t end = LaunchHistory::Now();
+    const bool is_loss = ProcessorShare::Global().Ended(threads, state->preempted(), end - begin,
+                                                        usual / threads, end);
+    if (!is_loss) history.Ran(loop.code(), work);
     state->Unref();
   }
-  history.LaunchEnded(loop.code(), work, stream + Since(begin));
+  history.LaunchEnded(stream + Since(begin));
   return tasks;
 }
 

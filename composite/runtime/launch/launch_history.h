@@ -33,11 +33,15 @@ class LaunchHistory {
   // The time that the loop of this code took before, summed over threads; 0 if it never ran.
   int64_t Work(const void* code) const { return Slot(code).load(std::memory_order_relaxed); }
 
-  void LaunchEnded(const void* code, int64_t work, int64_t stream) {
+  // The time of a loop, summed over threads. A moment in which the machine did something else
+  // counts a quarter.
+  void Ran(const void* code, int64_t work) {
     std::atomic<int64_t>& slot = Slot(code);
     const int64_t before = slot.load(std::memory_order_relaxed);
-    // A moment in which the machine did something else counts a quarter.
     slot.store(before == 0 ? work : before + (work - before) / 4, std::memory_order_relaxed);
+  }
+
+  void LaunchEnded(int64_t stream) {
     stream_.store(stream, std::memory_order_relaxed);
     last_end_.store(Now(), std::memory_order_relaxed);
   }

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "composite/runtime/launch/pool.h"
+#include "composite/runtime/launch/processor.h"
 
 namespace composite {
 
@@ -36,6 +37,31 @@ class TaskScope {
 
  private:
   bool outer_;
+};
+
+// Counts the threads of a launch that lost their processor in it.
+class PreemptedThreads {
+ public:
+  // Watches the thread that makes it for as long as it lives.
+  class Watch {
+   public:
+    explicit Watch(PreemptedThreads* threads) : threads_(threads) {}
+    ~Watch() {
+      if (Preemptions() != before_) threads_->count_.fetch_add(1, std::memory_order_relaxed);
+    }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+   private:
+    PreemptedThreads* const threads_;
+    const int64_t before_ = Preemptions();
+  };
+
+  // Of the watches that have ended.
+  int count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int> count_{0};
 };
 
 // Counts what is still running, and lets one thread wait for the end of it.

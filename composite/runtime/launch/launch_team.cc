@@ -8,6 +8,7 @@
 #include "composite/runtime/launch/launch_history.h"
 #include "composite/runtime/launch/launch_state.h"
 #include "composite/runtime/launch/processor.h"
+#include "composite/runtime/launch/processor_share.h"
 
 namespace composite {
 namespace {
@@ -59,11 +60,16 @@ class TeamState : public Shared<TeamState> {
     const int64_t stream = history.Stream(begin);
     const int64_t work = history.Work(loop_.code());
     // Of a loop that never ran it is not known whether a worker would be worth waking.
-    const bool alone =
-        work != 0 && !Crew::Global().IsWaiting() && !LaunchHistory::WorthWaking(stream + work);
+    const bool alone = helpers_ == 0 || (work != 0 && !Crew::Global().IsWaiting() &&
+                                         !LaunchHistory::WorthWaking(stream + work));
     const int size = alone ? RunAlone() : RunWith(pool, Window(work));
     const int64_t end = LaunchHistory::Now();
-    history.LaunchEnded(loop_.code(), (end - begin) * size, stream + end - begin);
+    const int64_t took = end - begin;
+    const int threads = helpers_ + 1;
+    const bool is_loss = !alone && ProcessorShare::Global().Ended(threads, preempted_.count(), took,
+                                                                  work / threads, end);
+    if (!is_loss) history.Ran(loop_.code(), took * size);
+    history.LaunchEnded(stream + took);
     return size;
   }
 
@@ -82,6 +88,7 @@ class TeamState : public Shared<TeamState> {
   }
 
   int RunWith(Pool* pool, int64_t window) {
+    PreemptedThreads::Watch watch(&preempted_);
     for (int i = 0; i < helpers_; ++i) {
       Ref();
       Crew::Global().Schedule(pool, [this] { Join(); });
@@ -100,7 +107,7 @@ class TeamState : public Shared<TeamState> {
     }
     const int size = joined_.fetch_or(kClosed) + 1;
     barrier_.SetSize(size);
-    unfinished_.Add(size);
+    unfinished_.Add(size - 1);
     size_.store(size, std::memory_order_release);
     return size;
   }
@@ -113,13 +120,19 @@ class TeamState : public Shared<TeamState> {
       while (!(joined & kClosed) && !joined_.compare_exchange_weak(joined, joined + 1)) {
       }
       if (!(joined & kClosed)) {
-        caller_.LeaveProcessor();
-        int size = 0;
-        for (int i = 0; (size = size_.load(std::memory_order_acquire)) == 0; ++i) Pause(i);
-        RunMember(joined + 1, size);
+        RunWorker(joined + 1);
+        unfinished_.Done();
       }
     }
     Unref();
+  }
+
+  void RunWorker(int task) {
+    PreemptedThreads::Watch watch(&preempted_);
+    caller_.LeaveProcessor();
+    int size = 0;
+    for (int i = 0; (size = size_.load(std::memory_order_acquire)) == 0; ++i) Pause(i);
+    RunMember(task, size);
   }
 
   void RunMember(int task, int tasks) {
@@ -128,7 +141,6 @@ class TeamState : public Shared<TeamState> {
       loop_.Run(task, tasks, barrier_);
     }
     Crew::Return();
-    unfinished_.Done();
   }
 
   const int helpers_;
@@ -137,6 +149,7 @@ class TeamState : public Shared<TeamState> {
   std::atomic<int> joined_{0};
   std::atomic<int> size_{0};  // 0 until the team is closed
   SpinBarrier barrier_;
+  PreemptedThreads preempted_;
   Countdown unfinished_{0};
 };
 
@@ -149,7 +162,8 @@ int LaunchTeam(Pool* pool, TeamLoop& loop) {
     loop.Run(0, 1, barrier);
     return 1;
   }
-  auto* state = new TeamState(pool->size() - 1, loop);
+  const int threads = ProcessorShare::Global().Threads(pool->size(), LaunchHistory::Now());
+  auto* state = new TeamState(threads - 1, loop);
   const int size = state->RunHere(pool);
   state->Unref();
   return size;

@@ -1,6 +1,7 @@
 #include "composite/runtime/launch/processor.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +12,11 @@ int CurrentProcessor() { return sched_getcpu(); }
 int CurrentThread() {
   static thread_local const int thread = static_cast<int>(syscall(SYS_gettid));
   return thread;
+}
+
+int64_t Preemptions() {
+  rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
 void MoveOff(int processor) {

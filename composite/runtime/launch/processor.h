@@ -4,6 +4,7 @@
 #ifndef COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 #define COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 
+#include <cstdint>
 #include <thread>
 
 namespace composite {
@@ -13,6 +14,9 @@ int CurrentProcessor();
 
 // The number by which the system knows this thread.
 int CurrentThread();
+
+// How often the system has taken the processor from this thread, which wanted to run on.
+int64_t Preemptions();
 
 // Moves this thread to another processor if it is on this one and may run on others, all of which
 // it may run on afterwards as before.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "composite/runtime/launch/launch_team.h"
+#include "composite/runtime/launch/processor_share.h"
 #include "tests/runtime/harness/check.h"
 #include "tests/runtime/harness/pools.h"
 
@@ -18,6 +19,7 @@ using composite::Barrier;
 using composite::Launch;
 using composite::LaunchTeam;
 using composite::Pool;
+using composite::ProcessorShare;
 
 // Counts how often each task ran; no more than 64 tasks.
 class CountingLoop : public composite::Loop {
@@ -61,6 +63,7 @@ void NoPoolRunsHere() {
 }
 
 void SleepingWorkersAreNotWaitedFor() {
+  ProcessorShare::Global().Forget();
   SleepingPool pool;
   {
     auto loop = std::make_unique<CountingLoop>();
@@ -75,6 +78,7 @@ void SleepingWorkersAreNotWaitedFor() {
 }
 
 void AKnownLongLoopWakesAtOnce() {
+  ProcessorShare::Global().Forget();
   SleepingPool pool;
   CountingLoop loop;
   std::atomic<int> scheduled_before{-1};
@@ -257,6 +261,40 @@ class BusyLoop : public composite::Loop {
   std::atomic<unsigned> sink_{0};
 };
 
+void ALossLeavesFewerThreadsForAWhile() {
+  ProcessorShare share;
+  const int64_t ms = 1'000'000;
+  EXPECT(share.Threads(8, 0) == 8);
+  // Two of eight threads lost their processor, and the launch took ten times as long as usual.
+  EXPECT(share.Ended(8, 2, ms, ms / 10, ms));
+  EXPECT(share.Threads(8, 2 * ms) == 6);
+  EXPECT(share.Threads(4, 2 * ms) == 4);
+  EXPECT(share.Threads(8, 16 * ms) == 6);
+  // After a pause one launch tries all of them, and the next only if that went well.
+  EXPECT(share.Threads(8, 17 * ms) == 8);
+  EXPECT(share.Threads(8, 17 * ms) == 6);
+  EXPECT(!share.Ended(8, 0, ms / 10, ms / 10, 18 * ms));
+  EXPECT(share.Threads(8, 18 * ms) == 8);
+}
+
+void NoLossLeavesAllThreads() {
+  ProcessorShare share;
+  const int64_t ms = 1'000'000;
+  EXPECT(!share.Ended(8, 0, 10 * ms, ms, 10 * ms));  // long, but all kept their processor
+  EXPECT(!share.Ended(8, 1, 2 * ms, ms, 20 * ms));   // one lost it, for a short time
+  EXPECT(!share.Ended(8, 1, 2 * ms, 0, 30 * ms));    // it is not known what is usual
+  EXPECT(share.Threads(8, 30 * ms) == 8);
+}
+
+void OneThreadIsAlwaysLeft() {
+  ProcessorShare share;
+  const int64_t ms = 1'000'000;
+  EXPECT(share.Ended(2, 2, 900 * ms, ms, ms));
+  EXPECT(share.Threads(2, 2 * ms) == 1);
+  EXPECT(share.Threads(2, 100 * ms) == 1);
+  EXPECT(share.Threads(2, 101 * ms) == 2);  // the pause has an end, however long the loss was
+}
+
 double Microseconds(const std::function<void()>& work, int repeats, int gap_us) {
   std::vector<double> times;
   for (int i = 0; i < repeats; ++i) {
@@ -312,6 +350,9 @@ int main(int argc, char** argv) {
        {"team_meets_at_barriers", TeamMeetsAtBarriers},
        {"two_teams_do_not_deadlock", TwoTeamsDoNotDeadlock},
        {"broken_barrier_frees_the_others", BrokenBarrierFreesTheOthers},
+       {"a_loss_leaves_fewer_threads_for_a_while", ALossLeavesFewerThreadsForAWhile},
+       {"no_loss_leaves_all_threads", NoLossLeavesAllThreads},
+       {"one_thread_is_always_left", OneThreadIsAlwaysLeft},
        {"idle_gap", IdleGapCostsNoMoreThanOneThread}},
       argc, argv);
 }

@@ -157,6 +157,33 @@ def test_thirty_two_layers_at_once_beside_other_ops(
     run_python(code, str(library), intra=threads, inter=4, env=_ENVIRONMENT, timeout=120)
 
 
+_BESIDE_OTHERS = """
+import os, subprocess, time
+forever = [sys.executable, "-c", "while True: pass"]
+others = [subprocess.Popen(forever) for _ in range(os.cpu_count())]
+try:
+    end = time.monotonic() + 1
+    while time.monotonic() < end:  # until the first loss
+        lstm()
+    before = composite.stats()
+    while time.monotonic() < end + 3:
+        lstm()
+    counts = composite.stats() - before
+    assert counts["short_teams"] > 0.95 * counts["team_launches"] > 0, counts
+finally:
+    for other in others:
+        other.kill()
+"""
+
+
+@pytest.mark.slow
+def test_a_busy_machine_runs_loops_on_the_callers_thread(
+    library: Path, run_python: Callable[..., Any]
+) -> None:
+    """A thread that waits at a barrier would wait for a time slice of another process."""
+    run_python(_START + _BESIDE_OTHERS, str(library), intra=2, env=_ENVIRONMENT)
+
+
 @composite.Composite(
     "TeamsWalk", inputs=["at: int32", "following: int32", "rows: T", "w: T"],
     derived_attrs=["T: {float}"], outputs=["y: T"],
