@@ -27,8 +27,8 @@ _run: dict[str, Page] = {}
 
 def documents() -> dict[str, str]:
     """The text of every document."""
-    paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")),
-             *sorted(ROOT.glob("examples/*/*.md"))]  # fmt: skip
+    named = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "AGENTS.md")]
+    paths = [*named, *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("examples/*/*.md"))]
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
 
 
