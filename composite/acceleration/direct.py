@@ -173,7 +173,7 @@ class _Direct:
     def __init__(self) -> None:
         self._calls = direct.FunctionCalls.new(_as_tensor)
         self._options = context.context().function_call_options
-        self._era = call.era()
+        self._epoch = call.kernel_cache_epoch()
         self.call: Callable[..., Any] = self._calls.call
 
     def add(self, args: tuple[Any, ...], trace: _Trace) -> None:
@@ -204,7 +204,7 @@ class _Direct:
         options = here.function_call_options
         return (
             (options is self._options or self._are_as_made(options))
-            and call.era() is self._era
+            and call.kernel_cache_epoch() is self._epoch
             and cancellation.context() is None
         )
 

@@ -277,7 +277,7 @@ class _Differentiation:
         inner = concrete.graph.as_graph_def().library.function
         library = FunctionDefLibrary(function=[concrete.function_def, *inner])
         if not lasts or function_op.keeps_state(library):
-            call.lend_functions(concrete.graph)
+            call.register_functions(concrete.graph)
             return _Function(concrete, order, 0)
         places_of, constants = function_op.constants_last(library)
         library = function_op.canonical(library, name.removeprefix("composite_"))

@@ -299,7 +299,7 @@ def cluster() -> bytes:
     return b"" if server_def is None else server_def.SerializeToString(deterministic=True)
 
 
-def lend_functions(graph: Any) -> None:
+def register_functions(graph: Any) -> None:
     """Makes the functions that were imported into a FuncGraph known to the eager runtime.
 
     They are forgotten with the last graph or function that holds them: this one, and those that
@@ -329,15 +329,15 @@ def forget_eager_kernels() -> None:
     eager = context.context()
     eager.ensure_initialized()
     eager.clear_kernel_cache()
-    _eras[:] = [object()]
+    _epochs[:] = [object()]
 
 
-def era() -> object:
-    """Another object since eager kernels were forgotten: what was made before is not current."""
-    return _eras[-1]
+def kernel_cache_epoch() -> object:
+    """An object that is another one after eager kernels were forgotten."""
+    return _epochs[-1]
 
 
-_eras = [object()]
+_epochs = [object()]
 
 
 def tensorflow_has_started() -> bool:

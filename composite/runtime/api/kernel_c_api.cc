@@ -263,8 +263,8 @@ int composite_worker(const char* request, size_t size, composite_buffer* reply) 
 
 int composite_presume_rest(const char* request, size_t size, composite_buffer* reply) {
   return Serve(request, size, reply, [](const NodeDef& node) {
-    composite::Attr(node, "begin").b() ? composite::BeginToPresumeRest()
-                                       : composite::EndToPresumeRest();
+    composite::Attr(node, "begin").b() ? composite::BeginToPresumeStable()
+                                       : composite::EndToPresumeStable();
     return absl::OkStatus();
   });
 }

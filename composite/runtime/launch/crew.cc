@@ -69,7 +69,7 @@ bool Crew::Give(std::function<void()>& work) {
 // Stays if there is a seat among so many.
 void Crew::RunAndStay(std::function<void()> work, int most) {
   Seat* const outer = own_;  // of work whose pool runs what it schedules at once
-  own_ = Sit(most);
+  own_ = TakeSeat(most);
   for (;;) {
     work();
     work = nullptr;
@@ -82,7 +82,7 @@ void Crew::RunAndStay(std::function<void()> work, int most) {
 }
 
 // A seat, for work that is about to run; null if so many are taken.
-Crew::Seat* Crew::Sit(int most) {
+Crew::Seat* Crew::TakeSeat(int most) {
   for (int i = 0; i < most; ++i) {
     State empty = State::kEmpty;
     if (!seats_[i].state.compare_exchange_strong(empty, State::kBusy)) continue;

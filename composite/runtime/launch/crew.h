@@ -32,8 +32,8 @@ class Crew {
  private:
   enum class State { kEmpty, kBusy, kWaiting, kTaken, kGiven };
 
-  // Each worker has a seat, on a cache line of its own. Who gives it work takes the seat first, so
-  // that `work` has one writer.
+  // Each worker has a seat, on a cache line of its own. A caller takes the seat before it gives work,
+  // so that `work` has one writer.
   struct alignas(64) Seat {
     std::atomic<State> state{State::kEmpty};
     std::atomic<int> thread{0};      // of its worker
@@ -44,7 +44,7 @@ class Crew {
   // A worker on the caller's own processor would begin when the caller sleeps: it is moved off.
   bool Give(std::function<void()>& work);
   void RunAndStay(std::function<void()> work, int most);
-  Seat* Sit(int most);
+  Seat* TakeSeat(int most);
   static bool Await(Seat& seat);
 
   static thread_local Seat* own_;

@@ -12,16 +12,15 @@
 namespace composite {
 namespace {
 
-// A variable that is written to before it has paid for its packing, which takes as long as some
-// calls save, is waited for so many times longer. After one that has, the next is waited for less
-// again.
+// Packing takes as long as kPays calls save. N grows by this factor when a stable set is replaced
+// sooner, and shrinks by it otherwise.
 constexpr int64_t kPatience = 8;
 constexpr int64_t kPays = 64;  // calls
 constexpr int64_t kMostCalls = int64_t{1} << 40;
-// Sets are given up that were not among the last calls, so many at least.
+// A set is given up when none of so many calls used it.
 constexpr int64_t kForgotten = 256;
 
-std::atomic<int> presuming_rest{0};
+std::atomic<int> presuming_stable{0};
 
 bool IsInHostMemory(tensorflow::OpKernelContext* context, int input) {
   return context->op_device_context() == nullptr ||
@@ -30,14 +29,14 @@ bool IsInHostMemory(tensorflow::OpKernelContext* context, int input) {
 
 }  // namespace
 
-void BeginToPresumeRest() { presuming_rest.fetch_add(1, std::memory_order_relaxed); }
-void EndToPresumeRest() { presuming_rest.fetch_sub(1, std::memory_order_relaxed); }
+void BeginToPresumeStable() { presuming_stable.fetch_add(1, std::memory_order_relaxed); }
+void EndToPresumeStable() { presuming_stable.fetch_sub(1, std::memory_order_relaxed); }
 
-AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
+StableInputs::Answer StableInputs::Note(tensorflow::OpKernelContext* context) {
   absl::MutexLock lock(mu_);
-  if (++calls_ % kForgotten == 0 && Forget()) return kLeft;
+  if (++calls_ % kForgotten == 0 && Forget()) return kReleased;
   const auto stays = [&](int input) { return IsImmutableWhileHeld(context->input(input)); };
-  if (!absl::c_all_of(inputs_, stays)) return kMoves;
+  if (!absl::c_all_of(inputs_, stays)) return kChanging;
   const auto is_here = [&](const Set& set) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!set.identities[i].Matches(context->input(inputs_[i]))) return false;
@@ -49,49 +48,50 @@ AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
   };
   auto set = std::find_if(sets_.begin(), sets_.end(), is_here);
   if (set == sets_.end()) {
-    const bool left = MakeRoom();
+    const bool released = MakeRoom();
     Set& added = sets_.emplace_back();
     for (int input : inputs_) added.identities.emplace_back(context->input(input));
     added.last = calls_;
-    // Not after a set that left too soon: whoever presumes it is wrong.
-    if (left || needed_ > kLeastCalls || presuming_rest.load(std::memory_order_relaxed) == 0) {
-      return left ? kLeft : kMoves;
+    // Not after a set was replaced too soon: the presumption was wrong.
+    if (released || needed_ > kLeastCalls ||
+        presuming_stable.load(std::memory_order_relaxed) == 0) {
+      return released ? kReleased : kChanging;
     }
     added.calls = needed_;
     hold(&added);
-    return kRests;
+    return kStable;
   }
   set->last = calls_;
   if (++set->calls == needed_ - 1) hold(&*set);
-  return set->held.empty() || set->calls < needed_ ? kMoves : kRests;
+  return set->held.empty() || set->calls < needed_ ? kChanging : kStable;
 }
 
-void AtRest::Clear() {
+void StableInputs::Clear() {
   absl::MutexLock lock(mu_);
   sets_.clear();
 }
 
-bool AtRest::Forget() {
+bool StableInputs::Forget() {
   const auto gone = std::partition(sets_.begin(), sets_.end(),
                                    [&](const Set& set) { return set.last > calls_ - kForgotten; });
-  const bool rested =
+  const bool was_stable =
       std::any_of(gone, sets_.end(), [](const Set& set) { return !set.held.empty(); });
   sets_.erase(gone, sets_.end());
-  return rested;
+  return was_stable;
 }
 
-bool AtRest::MakeRoom() {
+bool StableInputs::MakeRoom() {
   if (sets_.size() < most_) return false;
   const auto oldest = std::min_element(sets_.begin(), sets_.end(),
                                        [](const Set& a, const Set& b) { return a.last < b.last; });
-  const bool rested = !oldest->held.empty();
-  if (rested) {
+  const bool was_stable = !oldest->held.empty();
+  if (was_stable) {
     const bool has_paid = oldest->calls >= needed_ + kPays;
     needed_ = has_paid ? std::max(needed_ / kPatience, kLeastCalls)
                        : std::min(needed_ * kPatience, kMostCalls);
   }
   sets_.erase(oldest);
-  return rested;
+  return was_stable;
 }
 
 const KernelSnapshot& KernelView::snapshot(absl::FunctionRef<bool()> deterministic) {
@@ -104,10 +104,12 @@ const KernelSnapshot& KernelView::snapshot(absl::FunctionRef<bool()> determinist
 bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministic) {
   if (needs_ != Needs::kRest) return true;
   idle_.Touch();
-  // With deterministic ops the path is that of the first call, when nobody knows yet what rests.
-  const AtRest::Answer answer = deterministic ? AtRest::kLeft : rest_.Note(context);
-  if (answer == AtRest::kLeft) packed_.Clear();
-  return answer == AtRest::kRests;
+  // With deterministic ops the path is that of the first call, when it is not known which inputs
+  // are stable.
+  const StableInputs::Answer answer =
+      deterministic ? StableInputs::kReleased : stable_.Note(context);
+  if (answer == StableInputs::kReleased) packed_.Clear();
+  return answer == StableInputs::kStable;
 }
 
 KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,

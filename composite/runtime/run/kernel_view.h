@@ -24,25 +24,24 @@
 
 namespace composite {
 
-// While this is so, variables count as at rest from the first call that reads them: somebody
-// prepares a function that reads variables and writes to none. Of the process; each call of one is
-// undone by one of the other.
-void BeginToPresumeRest();
-void EndToPresumeRest();
+// Between these calls, variables count as stable from the first call that reads them: a function is
+// being prepared that reads variables and writes to none. Calls nest and hold for the process.
+void BeginToPresumeStable();
+void EndToPresumeStable();
 
-// Whether some inputs of a node, which are variables, have not been written to for many calls. They
-// may be several sets of tensors, as of layers that share the node of their eager calls.
-// Thread-safe.
-class AtRest {
+// Inputs of a node, which are variables, count as stable once they have held the same buffers for N
+// calls. N grows eightfold when a stable set is replaced too soon, and shrinks again after one that
+// lasted. Layers that share the node of their eager calls are several sets. Thread-safe.
+class StableInputs {
  public:
-  enum Answer { kMoves, kRests, kLeft };  // kLeft: and a set that had been at rest is given up
+  // kReleased: a set that was stable is given up.
+  enum Answer { kChanging, kStable, kReleased };
 
-  AtRest(std::vector<int> inputs, size_t most) : inputs_(std::move(inputs)), most_(most) {}
+  StableInputs(std::vector<int> inputs, size_t most) : inputs_(std::move(inputs)), most_(most) {}
 
-  // Takes in a call. Equal identities prove equal elements only while the tensor is held, so the
-  // inputs are held from the last of the calls that are waited for. A variable that every step of a
-  // training writes in place then gets another buffer, and does not rest. What others may write to
-  // never rests.
+  // Takes in a call. Equal identities prove equal elements only while the tensor is held, so inputs
+  // are held from call N - 1 on. A variable that each training step writes in place then gets
+  // another buffer, and is not stable. Memory that others may write to is never stable.
   Answer Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
@@ -55,12 +54,12 @@ class AtRest {
     int64_t last = 0;  // call of the node
   };
 
-  // Give up the sets that were not seen for long; the one of them that was not for longest, where
-  // there is no room. Whether one of them had been at rest.
+  // Forget gives up the sets that no call used for long; MakeRoom, where there is no room, the one
+  // that was used longest ago. They return whether one of these was stable.
   bool Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  static constexpr int64_t kLeastCalls = 16;  // that are waited for
+  static constexpr int64_t kLeastCalls = 16;  // the least N
 
   const std::vector<int> inputs_;
   const size_t most_;  // sets
@@ -73,14 +72,14 @@ class AtRest {
 // Thread-safe.
 class KernelView {
  public:
-  // `variables`: of Needs::kRest, the inputs that have to rest. `eager`: the node stands for eager
-  // calls. `counted`, `sets`: see PackedConstants.
+  // `variables`: of Needs::kRest, the inputs that have to be stable. `eager`: the node stands for
+  // eager calls. `counted`, `sets`: see PackedConstants.
   KernelView(std::shared_ptr<KernelGroup> group, Needs needs, std::vector<int> variables,
              bool eager, bool counted, size_t sets)
       : group_(std::move(group)),
         needs_(needs),
         last_(eager ? &group_->last_eager() : &own_last_),
-        rest_(std::move(variables), sets),
+        stable_(std::move(variables), sets),
         packed_(counted, sets) {}
 
   KernelGroup* group() const { return group_.get(); }
@@ -95,9 +94,10 @@ class KernelView {
   // Whether these kernels may run in this call. Must be asked once in every call.
   bool Applies(tensorflow::OpKernelContext* context, bool deterministic);
 
-  // Forgets which inputs rest, and releases what is packed. Called as well once the node is idle.
+  // Forgets which inputs are stable, and releases what is packed. Called as well once the node is
+  // idle.
   void Release() {
-    rest_.Clear();
+    stable_.Clear();
     packed_.Clear();
   }
 
@@ -113,7 +113,7 @@ class KernelView {
   const Needs needs_;
   std::atomic<const KernelSnapshot*> own_last_{nullptr};
   std::atomic<const KernelSnapshot*>* const last_;
-  AtRest rest_;
+  StableInputs stable_;
   PackedConstants packed_;
   IdleRelease idle_{[this] { Release(); }};  // the first to go
 };

@@ -20,7 +20,7 @@ KNOWN = {
     "strategy/cpu/scan.py": {"_COLUMNS"},
     "strategy/cpu/product/blocking.py": {"BLOCK_ROWS", "_WIDEST"},
     "strategy/cpu/product/gemm.py": {
-        "_CROWDED", "_REFETCHED", "_STRIDED", "_STRIDED_FAR", "_TRANSPOSED",
+        "_PAGE_CONFLICTS", "_REFETCHED", "_STRIDED", "_STRIDED_FAR", "_TRANSPOSED",
     },
     "strategy/cpu/product/pack_rows.py": {"_APART"},
     "strategy/cpu/product/panels.py": {"_ROWS"},

@@ -52,9 +52,9 @@ from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 from composite.compiler.tvm.tir.block import ceil_quotient, index, minimum, quotient, remainder
 
-_CROWDED = 0.1
+_PAGE_CONFLICTS = 0.1
 """Rows that begin a page apart take each other's place in an L1 cache: what each row of a tile
-costs above those of the widest one, as a part. 6x2 took 1.6 times as long as 4x3."""
+costs above those of the widest one, as a part."""
 _REFETCHED = 3.0
 """Steps that begin a page apart do so, too: cycles that a tile then waits at each for its line."""
 
@@ -212,7 +212,7 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     multiply = rows / high * panels * cycles * depth
     if not arrangement.broadcast[1] and _are_pages_apart(arrangement):
         least = min(one.rows for one in tiles(context.target))
-        multiply *= 1.0 + _CROWDED * max(0, high - least)
+        multiply *= 1.0 + _PAGE_CONFLICTS * max(0, high - least)
     if arrangement.broadcast_at is None:
         multiply += _row_packing(arrangement, context)
     elif arrangement.broadcast[1]:  # broadcast along [K, count]
