@@ -22,7 +22,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help tools build bazel demo test test-fast soak foreign exhaustive asan tsan aarch64 test-native browser lint format docs \
-  bench gpu gpu-bundle minors pythons wheel clean clean-venv
+  bench gpu gpu-bundle minors pythons release wheel clean clean-venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -240,6 +240,19 @@ wheel: build  ## a manylinux wheel for the installed TensorFlow minor, in dist/
 	$(PY) -m auditwheel repair --patcher none --exclude 'libtensorflow_*' -w dist \
 	  build/wheel/tf_composite-*.whl
 	$(PY) -m twine check --strict dist/tf_composite-*.whl
+
+# What a release publishes (RELEASING.md): the wheel, the packages that it runs with, and checksums.
+release: wheel  ## the wheel with an SBOM and checksums, in dist/
+	rm -rf build/release dist/SHA256SUMS dist/tf_composite-*.cdx.json
+	$(PY) -m venv build/release/installed
+	build/release/installed/bin/python -m pip install --disable-pip-version-check -q -c requirements.lock \
+	  "tf-composite[compiler,cpu] @ file://$$(echo $(CURDIR)/dist/tf_composite-*.whl)"
+	$(PY) -m venv build/release/sbom
+	build/release/sbom/bin/python -m pip install --disable-pip-version-check -q cyclonedx-bom==7.5.0
+	build/release/sbom/bin/cyclonedx-py environment build/release/installed/bin/python \
+	  --pyproject pyproject.toml --output-reproducible \
+	  -o "$$(echo dist/tf_composite-*.whl | sed 's/-py3.*/.cdx.json/')"
+	cd dist && sha256sum tf_composite-* > SHA256SUMS
 
 # The runtime is compiled once: nothing of it is of a Python's ABI, and the wheel's tag says py3.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
