@@ -17,7 +17,6 @@ that of the host, whichever is longer, as in a model.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -29,7 +28,6 @@ from composite.binding.records import BACKEND, CONSTANTS, NUMERICS, UNCOUNTED, A
 from composite.compiler import account
 from composite.kernels import rounds, turns
 from composite.kernels.decisions import Times
-from composite.kernels.rounds import Round
 from composite.ops import call
 
 HOST = "CPU:0"
@@ -51,8 +49,6 @@ _CACHED_MEMORY = 4 << 20
 # keeps what it made of a function as long as the process runs.
 _CONSTANTS = 4 << 20
 _LARGE = 1 << 20  # bytes of one constant: to hand it over takes no time beside that of the kernel
-_ROUNDS = 60
-_FEWEST = 5  # rounds, however long one takes
 # Of a size beside the one that was asked for:
 _SWEEP_COPIES = 8
 _SWEEP_MEMORY = 16 << 20
@@ -92,7 +88,7 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
                 functions = _functions(op_name, node, varying, copies)
                 inputs = _taken(functions, varying, copies, own)
         with turns.measuring():
-            found = rounds.settled(lambda budget: _rounds(functions, inputs, budget), copies)
+            found = rounds.settled(lambda budget: rounds.taken(functions, inputs, budget), copies)
         return rounds.times(found, copies), copies
 
     times, copies = timed(_copies(varying, known, _COPIES, _MEMORY))
@@ -133,7 +129,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
             for case, own in zip(exact, sizes or [{}] * len(exact), strict=True)
         ]
     with turns.measuring():
-        found = [_rounds(functions, one, _SWEEP_BUDGET) for one in inputs]
+        found = [rounds.taken(functions, one, _SWEEP_BUDGET) for one in inputs]
     return [rounds.times(one, copies) for one in found]
 
 
@@ -163,11 +159,11 @@ class Chain:
 
     def seconds(self) -> float:
         """How long all calls take, and what TensorFlow adds to them."""
-        return _time(self._kernel, self._inputs)
+        return rounds.seconds(self._kernel, self._inputs)
 
     def overhead(self) -> float:
         """What TensorFlow adds, now."""
-        return _time(self._empty, self._inputs)
+        return rounds.seconds(self._empty, self._inputs)
 
 
 class _Call(NamedTuple):
@@ -232,7 +228,9 @@ def _functions(
 def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> float:
     """Roughly what the quicker of a kernel and its expansion takes, in functions of one node."""
     # Other kernels are made meanwhile: the least of some rounds.
-    kernel, expansion, nothing = map(min, zip(*_rounds(functions, inputs, _CHAIN, 1), strict=True))
+    kernel, expansion, nothing = map(
+        min, zip(*rounds.taken(functions, inputs, _CHAIN, 1), strict=True)
+    )
     return min(kernel, expansion) - nothing
 
 
@@ -377,23 +375,3 @@ class _Traced:
         if self.device != HOST:
             with tf.device(self.device):
                 tf.raw_ops.SyncDevice()
-
-
-def _rounds(
-    functions: Sequence[_Traced], inputs: Sequence[Any], budget: float, fewest: int = _FEWEST
-) -> list[Round]:
-    """Seconds of each function, run in turns, so that a busy moment of the machine hits all."""
-    found = []
-    end = time.perf_counter() + budget
-    for number in range(_ROUNDS):
-        if number >= fewest and time.perf_counter() > end:
-            break
-        kernel, expansion, nothing = (_time(function, inputs) for function in functions)
-        found.append((kernel, expansion, nothing))
-    return found
-
-
-def _time(function: _Traced, inputs: Sequence[Any]) -> float:
-    start = time.perf_counter()
-    function(*inputs)
-    return time.perf_counter() - start

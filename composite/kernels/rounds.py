@@ -1,12 +1,15 @@
-"""What rounds of timed runs say of a kernel: how long it takes, and its expansion.
+"""Rounds of timed runs, and what they say of a kernel: how long it takes, and its expansion.
 
 Not for: what is run (measure.py), and what follows from times (decisions.py).
 """
 
 from __future__ import annotations
 
+import resource
 import statistics
+import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from composite.kernels.decisions import Times
 
@@ -17,6 +20,44 @@ LEAST = 1e-8  # seconds of a node: less cannot be told from the function without
 # Seconds of timed runs, roughly: the next of them while a kernel does not clearly win.
 BUDGETS = (0.05, 0.15, 0.25)
 _CLOCK = 1e-7  # seconds that the clock can tell apart
+_MOST = 60
+_FEWEST = 5  # however long one takes
+
+
+def taken(
+    functions: Sequence[Callable[..., Any]],
+    inputs: Sequence[Any],
+    budget: float,
+    fewest: int = _FEWEST,
+) -> list[Round]:
+    """Seconds of each function, run in turns, so that a busy moment of the machine hits all.
+
+    Rounds in which no thread was preempted, if there are enough of them: who waits for a processor
+    waits longer the more threads it uses. `budget`: seconds.
+    """
+    found, undisturbed = [], []
+    end = time.perf_counter() + budget
+    for number in range(_MOST):
+        if number >= fewest and time.perf_counter() > end:
+            break
+        before = _preemptions()
+        kernel, expansion, nothing = (seconds(function, inputs) for function in functions)
+        found.append((kernel, expansion, nothing))
+        if _preemptions() == before:
+            undisturbed.append(found[-1])
+    return undisturbed if len(undisturbed) >= fewest else found
+
+
+def seconds(function: Callable[..., Any], inputs: Sequence[Any]) -> float:
+    """How long one run takes."""
+    start = time.perf_counter()
+    function(*inputs)
+    return time.perf_counter() - start
+
+
+def _preemptions() -> int:
+    """How often the system took a processor from a thread of this process that wanted to run on."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def settled(take: Callable[[float], list[Round]], copies: int) -> list[Round]:

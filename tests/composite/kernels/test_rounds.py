@@ -41,3 +41,20 @@ def test_a_time_is_no_less_than_what_runs_of_the_same_function_differ_by():
     assert slow.kernel_us >= 1 and slow.expansion_us == pytest.approx(70) and not slow.close
     both = rounds.times([(empty, empty + 8e-6, empty + d) for d in late], copies)
     assert both.kernel_us == both.expansion_us and both.close
+
+
+@pytest.mark.parametrize(("disturbed", "left"), [({1, 2}, 4), (set(), 6), ({0, 1, 2, 3}, 6)])
+def test_rounds_in_which_a_thread_was_preempted_are_left_out(monkeypatch, disturbed, left):
+    """Where too few others are left, all count."""
+    asked = 0
+
+    def preemptions():
+        nonlocal asked
+        number, after = divmod(asked, 2)
+        asked += 1
+        return number in disturbed if after else 0
+
+    monkeypatch.setattr(rounds, "_preemptions", preemptions)
+    monkeypatch.setattr(rounds, "_MOST", 6)
+    found = rounds.taken([lambda: None] * 3, [], 1.0, fewest=3)
+    assert len(found) == left
