@@ -13,7 +13,7 @@ from tensorflow.python.framework.ops import EagerTensor  # of TensorFlow 2.21: t
 
 from composite.binding import json_text
 
-FORMAT = 3  # of the description: a module of a later one is refused
+FORMAT = 4  # of the description: a module of a later one is refused
 
 
 @dataclass(frozen=True)
