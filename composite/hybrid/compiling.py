@@ -63,8 +63,8 @@ def compile(  # noqa: A001 - named as tvm.compile is
     Raises:
         TypeError: if `model` is none of these, or a function comes without inputs.
         ValueError: the model writes into a variable or a table, or keeps state that is neither, or
-            takes or returns tensors that are sparse or ragged; its results differ from the
-            module's; or an argument is not known.
+            takes a resource, or takes or returns tensors that are sparse or ragged; its results
+            differ from the module's; or an argument is not known.
         FileNotFoundError: if the folder has no SavedModel.
     """
     name, concrete, given, owner = _traced(model, inputs, signature)
@@ -75,6 +75,9 @@ def compile(  # noqa: A001 - named as tvm.compile is
         raise ValueError(
             f"{name} takes or returns sparse or ragged tensors: have it take and return their parts"
         )
+    for k, spec in enumerate(frozen.inputs):
+        if spec.dtype == tf.resource:
+            raise ValueError(f"{name} takes a resource, input {k}: have it capture that")
     partition = regions.partition(frozen, entries(deny, min_ops))
     emitter = Emitter(partition)
     parts = _parts(partition)
