@@ -102,7 +102,7 @@ def partition(frozen: Frozen, deny: Sequence[str]) -> Partition:
     refusals.announce()
     denied, refused = list(deny), dict[str, str]()
     made: _Known = {}
-    values = Values(frozen.library, frozen.inputs, frozen.shapes)
+    values = Values(frozen.library, frozen.inputs, frozen.shapes, frozen.parts)
     while True:
         graph = graph_of(_with_regions(frozen, denied), frozen.library)
         try:

@@ -37,7 +37,7 @@ UNMOVED = Deviation(0, 0.0, 0.0)
 
 def flat(result: Any) -> list[Array]:
     """The outputs of a call; nothing of a handle or a variant, which nobody looks into."""
-    return [_array(tensor) for tensor in tf.nest.flatten(result)]
+    return [_array(tensor) for tensor in tf.nest.flatten(result, expand_composites=True)]
 
 
 def deviation(found: Sequence[Array], wanted: Sequence[Array], rtol: float | None) -> Deviation:

@@ -302,8 +302,8 @@ def test_what_cannot_be_a_module() -> None:
 
     with pytest.raises(ValueError, match=r"counted writes into a variable \(AssignAddVariableOp"):
         hybrid.compile(counted, tf.ones([2]))
-    with pytest.raises(ValueError, match="takes or returns sparse or ragged tensors"):
-        hybrid.compile(lambda x: tf.RaggedTensor.from_row_lengths(x, [1, 1]), tf.ones([2]))
+    with pytest.raises(ValueError, match="takes or returns what is neither a tensor, nor ragged"):
+        hybrid.compile(lambda x: tf.IndexedSlices(x, tf.constant([1, 0])), tf.ones([2]))
     handle = tf.TensorSpec([], tf.resource)
     with pytest.raises(ValueError, match="takes a resource, input 1: have it capture that"):
         hybrid.compile(
