@@ -80,6 +80,10 @@ class Kernel:
         """Whether it ends calls of some inputs with an error; then TensorFlow's ops serve them."""
         return any(_OUT_OF_RANGE in data for data in self.objects.values())
 
+    def reads(self, number: int) -> bool:
+        """Whether it may load elements of an input, of which it needs the shape in any case."""
+        return self.proof.loads is None or f"in{number}" in self.proof.loads
+
     @property
     def barriers(self) -> bool:
         """Whether threads meet in a loop of it, which then needs a team of them."""

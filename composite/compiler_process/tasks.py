@@ -178,7 +178,9 @@ def answered(task: Task, message: Message) -> Made:
     objects = dict(zip(facts["objects"], message.data, strict=False))
     packed = tuple(Packed(*one) for one in facts["packed"])
     unproven = tuple(Unproven(**one) for one in facts["proof"].pop("unproven"))
-    proof = Proof(**facts["proof"], unproven=unproven)
+    loads = facts["proof"].pop("loads")
+    loads = None if loads is None else tuple(loads)
+    proof = Proof(**facts["proof"], unproven=unproven, loads=loads)
     kernel = Kernel(
         **facts["kernel"], objects=objects, packed=packed, proof=proof, target=task.target
     )

@@ -136,7 +136,7 @@ def concrete_of(model: Any, word: str) -> Any:
                 f"{word} needs the inputs of the Keras model: build it, or give a trace, "
                 "tf.function(model).get_concrete_function(tf.TensorSpec(...))"
             )
-        specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), given)
+        specs = tf.nest.map_structure(_spec, given)
         return tf.function(lambda x: model(x, training=False)).get_concrete_function(specs)
     if hasattr(model, "captured_inputs") and hasattr(model, "function_def"):
         return model
@@ -151,6 +151,12 @@ def concrete_of(model: Any, word: str) -> Any:
         f"{word} takes a GraphDef, a tf.function, a Keras model or the folder of a "
         f"SavedModel, not {model!r}"
     )
+
+
+def _spec(given: Any) -> Any:
+    """That of an input of a Keras model."""
+    kind = tf.SparseTensorSpec if getattr(given, "sparse", False) else tf.TensorSpec
+    return kind(given.shape, given.dtype)
 
 
 def _in_folder(folder: Path, out: Path, editor: Editor[Report]) -> Report:

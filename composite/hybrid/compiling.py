@@ -21,7 +21,7 @@ from composite.hybrid.emitting import Emitter
 from composite.hybrid.freezing import freeze
 from composite.hybrid.module import HybridModule, opened
 from composite.hybrid.report import HybridReport, Part
-from composite.hybrid.structure import Description, indices
+from composite.hybrid.structure import Description, count, indices
 from composite.hybrid.tables import Contents
 from composite.saving.model_loading import load_model
 from composite.trials import drawing, results
@@ -63,18 +63,22 @@ def compile(  # noqa: A001 - named as tvm.compile is
     Raises:
         TypeError: if `model` is none of these, or a function comes without inputs.
         ValueError: the model writes into a variable or a table, or keeps state that is neither, or
-            takes or returns tensors that are sparse or ragged; its results differ from the
-            module's; or an argument is not known.
+            takes a resource, or takes or returns what is no tensor, ragged or sparse; its results
+            differ from the module's; or an argument is not known.
         FileNotFoundError: if the folder has no SavedModel.
     """
     name, concrete, given, owner = _traced(model, inputs, signature)
     frozen = freeze(concrete, name)
     taken = indices(concrete.structured_input_signature, tf.TensorSpec)
     returned = indices(concrete.structured_outputs, (tf.Tensor, tf.TensorSpec))
-    if (_count(taken), _count(returned)) != (len(frozen.inputs), len(concrete.outputs)):
+    if (count(taken), count(returned)) != (len(frozen.inputs), len(concrete.outputs)):
         raise ValueError(
-            f"{name} takes or returns sparse or ragged tensors: have it take and return their parts"
+            f"{name} takes or returns what is neither a tensor, nor ragged or sparse: have it take "
+            "and return the tensors of that"
         )
+    for k, spec in enumerate(frozen.inputs):
+        if spec.dtype == tf.resource:
+            raise ValueError(f"{name} takes a resource, input {k}: have it capture that")
     partition = regions.partition(frozen, entries(deny, min_ops))
     emitter = Emitter(partition)
     parts = _parts(partition)
@@ -116,12 +120,8 @@ def _traced(model: Any, inputs: Sequence[Any], signature: str) -> tuple[str, Any
             f"{_WORD} needs the inputs of one call of {name}, or tf.TensorSpecs of them"
         )
     function = model if hasattr(model, "get_concrete_function") else tf.function(model)
-    is_open = any(isinstance(x, tf.TensorSpec) for x in tf.nest.flatten(list(inputs)))
+    is_open = any(isinstance(x, tf.TypeSpec) for x in tf.nest.flatten(list(inputs)))
     return name, function.get_concrete_function(*inputs), [] if is_open else list(inputs), model
-
-
-def _count(places: Any) -> int:
-    return sum(place is not None for place in tf.nest.flatten(places))
 
 
 def _sizes(shape: tf.TensorShape) -> tuple[int | None, ...] | None:
@@ -209,7 +209,7 @@ def _call(concrete: Any, given: Sequence[Any], words: Sequence[bytes]) -> _Call:
 def _drawn(structure: Any, words: Sequence[bytes]) -> Any:
     """Inputs for all specs in a structure; what is no spec stays."""
     return tf.nest.map_structure(
-        lambda x: drawing.drawn(x, texts=words) if isinstance(x, tf.TensorSpec) else x, structure
+        lambda x: drawing.drawn(x, texts=words) if isinstance(x, tf.TypeSpec) else x, structure
     )
 
 

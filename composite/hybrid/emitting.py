@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from composite.compiler.tvm import Kernel
 from composite.editing.scope import Edge
@@ -33,7 +34,10 @@ class Emitter:
         self._constants: dict[str, Any] = {}
         self._sizes: dict[str, Any] = {}  # symbols
         self._shared = {
-            x.node for name in partition.kernels for x in self._graph.operands(name)
+            x.node
+            for name in partition.kernels
+            for k, x in enumerate(self._graph.operands(name))
+            if self._is_needed(name, k)
         } & set(self._graph.constants)
 
     def main(self) -> str:
@@ -131,7 +135,7 @@ class Emitter:
         for text, least in zip(region.symbols.values(), kernel.minimums, strict=True):
             if least > 0:
                 self._require(text, least, function)
-        arguments = [self._variable(of) for of in self._graph.operands(name)]
+        arguments = self._arguments(name)
         outputs = []
         for k, value in enumerate(region.outputs):
             outputs.append(self._memory(value))
@@ -152,16 +156,30 @@ class Emitter:
         called = relax.ExternFunc(runtime.KERNEL)
         self._builder.emit(ir.Call(called, [*told, *taken], ty_args=[ir.TupleType([])]))
 
+    def _arguments(self, name: str) -> list[Any]:
+        """A region's operands; a constant that nobody reads is passed as its shape and dtype."""
+        arguments: list[Any] = []
+        for k, of in enumerate(self._graph.operands(name)):
+            if of.node not in self._graph.constants or self._is_needed(name, k):
+                arguments.append(self._variable(of))
+            else:
+                arguments += _told(self._graph.constants[of.node].attr["value"].tensor)
+        return arguments
+
+    def _is_needed(self, name: str, operand: int) -> bool:
+        """Whether a region's kernel, or TensorFlow in its place, may read an operand's elements."""
+        kernel = self._partition.kernels[name].kernel
+        return kernel.may_refuse or kernel.reads(operand)
+
     def _memory(self, value: Value) -> Any:
         """Emits memory of its own for a tensor, which is let go when nobody has it any more.
 
         What TensorFlow returns may be in the memory of what it was given, a reshaped tensor for
         one: so the memory is none that TVM plans, and would give to others after the call.
         """
-        from tvm import DataType, ir, relax
+        from tvm import ir, relax
 
-        dtype = ir.GenericConst(DataType(value.dtype.name), relax.AnyType())
-        told = [relax.ShapeExpr(self._shape(value.dims or ())), dtype]
+        told = [relax.ShapeExpr(self._shape(value.dims or ())), _dtype(value.dtype)]
         called = relax.ExternFunc(runtime.MEMORY)
         return self._builder.emit(ir.Call(called, told, ty_args=[self._type(value)]))
 
@@ -211,6 +229,20 @@ class Emitter:
             return relax.ObjectType()
         rank = -1 if value.dims is None else len(value.dims)
         return relax.TensorType(dtype=value.dtype.name, ndim=rank)
+
+
+def _told(tensor: Any) -> list[Any]:
+    """The shape and the dtype of a constant."""
+    from tvm import relax
+
+    sizes = [int(dim.size) for dim in tensor.tensor_shape.dim]
+    return [relax.ShapeExpr(sizes), _dtype(tf.as_dtype(tensor.dtype))]
+
+
+def _dtype(dtype: tf.DType) -> Any:
+    from tvm import DataType, ir, relax
+
+    return ir.GenericConst(DataType(dtype.name), relax.AnyType())
 
 
 def _constant(array: Any) -> Any:

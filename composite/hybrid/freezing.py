@@ -16,7 +16,9 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 from composite.hybrid import handles
 from composite.hybrid.captures import Capture, captures, held, library_of, named, refuse_writes
+from composite.hybrid.parts import Parts
 from composite.hybrid.stated_shapes import Shapes, stated
+from composite.hybrid.structure import indices
 from composite.hybrid.tables import Contents
 from composite.ops import call, functions
 
@@ -32,6 +34,7 @@ class Frozen:
         shapes: what the code states of its nodes' outputs.
         kept: the contents of the tables that its nodes make; other resources, for people.
         left_out: ops with effects that no output waits for, which are not in it.
+        parts: the ragged and sparse inputs, whose tensors are among `inputs`.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Frozen:
     shapes: Shapes
     kept: tuple[Contents | str, ...]
     left_out: tuple[str, ...]
+    parts: tuple[Parts, ...]
 
 
 def freeze(concrete: Any, name: str) -> Frozen:
@@ -70,7 +74,9 @@ def freeze(concrete: Any, name: str) -> Frozen:
         for x, of in zip(frozen.inputs[:own], concrete.inputs[:own], strict=True)
     )
     shapes = stated(concrete.graph)
-    return Frozen(name, made, specs, shapes, kept, _left_out(concrete, library))
+    places = tf.nest.flatten(indices(concrete.structured_input_signature, tf.TensorSpec))
+    parts = tuple(place for place in places if isinstance(place, Parts))
+    return Frozen(name, made, specs, shapes, kept, _left_out(concrete, library), parts)
 
 
 def _hold(library: Any, captured: Sequence[Capture], name: str) -> tuple[Contents | str, ...]:

@@ -71,13 +71,30 @@ _Known = dict[tuple[str, tuple[Dims, ...], tuple[int, ...]], _Made]
 
 
 class _RefusedError(Exception):
-    """A region has no kernel; `node` is what has no lowering at any size, or ""."""
+    """A region has no kernel.
 
-    def __init__(self, function: str, reason: str, node: str = "") -> None:
+    Attributes:
+        function: the region's.
+        reason: why.
+        node: the node of the function that is in the way, or "".
+        at_any_size: whether the node has no lowering at any size.
+    """
+
+    def __init__(
+        self, function: str, reason: str, node: str = "", *, at_any_size: bool = False
+    ) -> None:
         super().__init__(reason)
         self.function = function
         self.reason = reason
         self.node = node
+        self.at_any_size = at_any_size
+
+    @property
+    def entry(self) -> str:
+        """What of the region stays outside in this model."""
+        if self.node:
+            return f"node:{self.function}:{self.node}"
+        return f"region:{self.function}"
 
 
 def partition(frozen: Frozen, deny: Sequence[str]) -> Partition:
@@ -85,7 +102,7 @@ def partition(frozen: Frozen, deny: Sequence[str]) -> Partition:
     refusals.announce()
     denied, refused = list(deny), dict[str, str]()
     made: _Known = {}
-    values = Values(frozen.library, frozen.inputs, frozen.shapes)
+    values = Values(frozen.library, frozen.inputs, frozen.shapes, frozen.parts)
     while True:
         graph = graph_of(_with_regions(frozen, denied), frozen.library)
         try:
@@ -95,10 +112,11 @@ def partition(frozen: Frozen, deny: Sequence[str]) -> Partition:
                 if graph.region(name)
             }
         except _RefusedError as error:
-            if error.node and error.function not in refused:
+            if error.at_any_size and error.function not in refused:
                 refusals.refuse(error.function, error.node)
             else:
-                denied.append(f"region:{error.function}")
+                is_again = error.entry in denied
+                denied.append(f"region:{error.function}" if is_again else error.entry)
             refused[error.function] = error.reason
             continue
         return Partition(graph, values, kernels, refused)
@@ -154,7 +172,10 @@ def _made(request: KernelRequest) -> _Made:
             produce.check(request, kernel, path)
     except NotCovered as answer:
         raise _RefusedError(
-            request.program, str(answer), _refused_node(request, answer)
+            request.program,
+            str(answer),
+            answer.node,
+            at_any_size=_is_at_any_size(request, answer),
         ) from answer
     except tf.errors.OpError as error:
         why = f"its ops take none of the inputs that are drawn to check it: {error.message}"
@@ -175,20 +196,20 @@ def _compiled(request: KernelRequest) -> Kernel:
     return produce.compile_object(request, target)
 
 
-def _refused_node(request: KernelRequest, answer: NotCovered) -> str:
-    """The node that has no kernel at any size; "" where there is none, or it is not known."""
+def _is_at_any_size(request: KernelRequest, answer: NotCovered) -> bool:
+    """Whether the node that an answer names has no kernel at any size."""
     names = shapes.symbols(request.in_shapes)
     if not names or not answer.node:
-        return refusals.refused_node(request, answer)
+        return bool(refusals.refused_node(request, answer))
     sizes = shapes.samples(names, (), (), ())
     exact = replace(request, in_shapes=tuple(shapes.substitute(request.in_shapes, sizes)))
     try:
         produce.write(exact, Target.host())
     except NotCovered as of_sizes:
-        return refusals.refused_node(exact, of_sizes)
+        return refusals.refused_node(exact, of_sizes) == answer.node
     except (Inexpandable, *UNMADE):
-        return ""
-    return ""
+        return False
+    return False
 
 
 def _dims(value: Value, function: str) -> Dims:

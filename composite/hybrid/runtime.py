@@ -67,13 +67,21 @@ def _call_kernel(
     *arguments: Any,
 ) -> None:
     try:
-        kernel(*arguments)
+        kernel(*_tensors(arguments))
     except IndexError:
         if not digest:
             raise
         made = _call_tf(digest, content, *arguments[:inputs])
         for room, value in zip(arguments[inputs : inputs + outputs], made, strict=True):
             np.copyto(np.from_dlpack(room), np.from_dlpack(value))
+
+
+def _tensors(arguments: Sequence[Any]) -> list[Any]:
+    """The arguments of a kernel: what it does not read is passed as a shape and a dtype."""
+    import tvm_ffi
+
+    values = iter(arguments)
+    return [_memory(x, next(values)) if isinstance(x, tvm_ffi.Shape) else x for x in values]
 
 
 def _call_tf(digest: Any, content: Any, *inputs: Any) -> list[Any]:

@@ -12,8 +12,9 @@ import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor  # of TensorFlow 2.21: tells its shape fast
 
 from composite.binding import json_text
+from composite.hybrid.parts import Parts
 
-FORMAT = 3  # of the description: a module of a later one is refused
+FORMAT = 4  # of the description: a module of a later one is refused
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,9 @@ class Description:
 
     def _wanted(self) -> str:
         specs = [f"{dtype}{tf.TensorShape(shape)}" for dtype, shape in self.specs]
-        args, kwargs = tf.nest.map_structure(lambda k: k if k is None else specs[k], self.inputs)
+        args, kwargs = tf.nest.map_structure(
+            lambda k: specs[k] if isinstance(k, int) else k, self.inputs
+        )
         return ", ".join([*map(str, args), *(f"{key}={value}" for key, value in kwargs.items())])
 
 
@@ -126,17 +129,27 @@ class _Spec(NamedTuple):
 
 
 def indices(structure: Any, count_of: type | tuple[type, ...]) -> Any:
-    """A structure with the index of each leaf of these types in its place, None in any other's."""
-    count = -1
+    """A structure with the index of each leaf of these types in its place.
 
-    def place(leaf: Any) -> int | None:
+    A ragged or sparse leaf has Parts in its place, any other None.
+    """
+    count = 0
+
+    def place(leaf: Any) -> int | Parts | None:
         nonlocal count
-        if not isinstance(leaf, count_of):
+        parts = Parts.at(leaf, count)
+        if parts is None and not isinstance(leaf, count_of):
             return None
-        count += 1
-        return count
+        count += 1 if parts is None else len(parts.indices)
+        return count - 1 if parts is None else parts
 
     return _plain(tf.nest.map_structure(place, structure))
+
+
+def count(places: Any) -> int:
+    """How many tensors have a place in a structure."""
+    found = [place for place in tf.nest.flatten(places) if place is not None]
+    return sum(len(one.indices) if isinstance(one, Parts) else 1 for one in found)
 
 
 def _is_empty(places: Any) -> bool:
@@ -151,6 +164,10 @@ def _bound(wanted: Any, given: Any, found: dict[int, Any]) -> bool:
     if isinstance(wanted, tuple | list):
         is_like = isinstance(given, tuple | list) and len(given) == len(wanted)
         return is_like and all(map(_bound, wanted, given, [found] * len(wanted)))
+    if isinstance(wanted, Parts):
+        tensors = wanted.tensors(given)
+        found.update(zip(wanted.indices, tensors or (), strict=False))
+        return tensors is not None
     if wanted is not None:
         found[wanted] = given
     return True
@@ -160,6 +177,8 @@ def _filled(structure: Any, outputs: Sequence[Any]) -> Any:
     """A structure with outputs in the places of their indices."""
     if isinstance(structure, int):
         return outputs[structure]
+    if isinstance(structure, Parts):
+        return structure.value(outputs)
     if isinstance(structure, dict):
         return {key: _filled(value, outputs) for key, value in structure.items()}
     if isinstance(structure, tuple | list):
@@ -182,13 +201,15 @@ def _told(structure: Any) -> Any:
         return {"dict": {key: _told(value) for key, value in structure.items()}}
     if isinstance(structure, tuple | list):
         return {type(structure).__name__: [*map(_told, structure)]}
-    return structure
+    return {"parts": structure.to_json()} if isinstance(structure, Parts) else structure
 
 
 def _read(told: Any) -> Any:
     if not isinstance(told, dict):
         return told
     ((kind, content),) = told.items()
+    if kind == "parts":
+        return Parts.of_json(content)
     if kind == "dict":
         return {key: _read(value) for key, value in content.items()}
     return tuple(map(_read, content)) if kind == "tuple" else [*map(_read, content)]

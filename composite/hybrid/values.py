@@ -6,13 +6,15 @@ what regions compute, whose kernels say their shapes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
 
 from composite.editing.scope import Edge
+from composite.hybrid.parts import Parts
 from composite.hybrid.stated_shapes import Shapes, state
 from composite.kernels import shapes
 from composite.ops import functions
@@ -45,12 +47,19 @@ class Values:
     """
 
     def __init__(
-        self, library: Any, specs: Sequence[tf.TensorSpec], stated: Shapes | None = None
+        self,
+        library: Any,
+        specs: Sequence[tf.TensorSpec],
+        stated: Shapes | None = None,
+        parts: Sequence[Parts] = (),
     ) -> None:
-        """Of function[0] of a library. ValueError if it does not take inputs of these specs."""
+        """Of function[0] of a library. ValueError if it does not take inputs of these specs.
+
+        `parts` says which of them are tensors of a ragged or sparse value.
+        """
         self._source = functions.body(library)
         state(self._source.graph_def, stated or {})
-        self.inputs, cases, graphs = self._probed(specs)
+        self.inputs, cases, graphs = self._probed(specs, parts)
         self._cases, self._graphs = cases, graphs
         self._count = len(cases[0])
         self._known: dict[Edge, Value] = {}
@@ -71,10 +80,10 @@ class Values:
         self._known[value] = known
 
     def _probed(
-        self, specs: Sequence[tf.TensorSpec]
+        self, specs: Sequence[tf.TensorSpec], parts: Sequence[Parts]
     ) -> tuple[list[Value], list[dict[str, int]], list[tf.Graph]]:
         """The inputs, the symbols' sizes, and the graph with inputs of these sizes."""
-        attempts = [_symbols_of_their_own(specs), _one_batch(specs)]
+        attempts = [_symbols_of_their_own(specs, parts), _one_batch(specs, parts)]
         for k, inputs in enumerate(attempts):
             names = shapes.symbols([value.dims for value in inputs if value.dims is not None])
             if len(names) > _MOST:
@@ -127,36 +136,49 @@ class Values:
         return int(text) if text.isdigit() else text
 
 
-def _symbols_of_their_own(specs: Sequence[tf.TensorSpec]) -> list[Value]:
-    """Each unknown dim is a symbol."""
-    count = 0
-
-    def dim(size: int | None) -> int | str:
-        nonlocal count
-        if size is not None:
-            return size
-        count += 1
-        return f"s{count - 1}"
-
-    return [
-        Value(spec.dtype, None if spec.shape.rank is None else tuple(dim(d) for d in spec.shape))
-        for spec in specs
+def _symbols_of_their_own(
+    specs: Sequence[tf.TensorSpec], parts: Sequence[Parts] = ()
+) -> list[Value]:
+    """Each unknown dim is a symbol; a sparse tensor has as many values as it has indices."""
+    found = [
+        Value(spec.dtype, None if spec.shape.rank is None else tuple(_named(spec, k)))
+        for k, spec in enumerate(specs)
     ]
+    for one in parts:
+        if isinstance(one.spec, tf.SparseTensorSpec):
+            indices, values, _ = one.indices
+            found[values] = Value(found[values].dtype, (found[indices].dims or ())[:1])
+    return _numbered(found)
 
 
-def _one_batch(specs: Sequence[tf.TensorSpec]) -> list[Value]:
-    """The same, but that unknown first dims are one symbol: a batch."""
-    found = _symbols_of_their_own(specs)
-    firsts = [v.dims[0] for v in found if v.dims and isinstance(v.dims[0], str)]
-    texts = [d for v in found if v.dims for d in v.dims if isinstance(d, str)]
-    kept = [text for text in texts if text not in firsts[1:]]
-    names = {text: f"s{k}" for k, text in enumerate(kept)}
-    names |= dict.fromkeys(firsts[1:], names[firsts[0]] if firsts else "")
+def _named(spec: tf.TensorSpec, number: int) -> Iterator[int | str]:
+    """The dims of an input, with texts of their own for those that are not known."""
+    for axis, size in enumerate(spec.shape):
+        yield f"{number}.{axis}" if size is None else size
+
+
+def _one_batch(specs: Sequence[tf.TensorSpec], parts: Sequence[Parts] = ()) -> list[Value]:
+    """The same, but that unknown first dims are one symbol, a batch: those of whole values."""
+    found = _symbols_of_their_own(specs, parts)
+    within = {k for one in parts for k in one.indices}
+    whole = [value.dims for k, value in enumerate(found) if k not in within]
+    batch = [dims[0] for dims in whole if dims and isinstance(dims[0], str)]
+    return _numbered(found, dict.fromkeys(batch, batch[0]) if batch else {})
+
+
+def _numbered(
+    values: Sequence[Value], same: Mapping[Any, str] = MappingProxyType({})
+) -> list[Value]:
+    """Values whose symbols are s0, s1, ... in their order; those that are the `same` are one."""
+    names: dict[str, str] = {}
+
+    def renamed(dim: int | str) -> int | str:
+        dim = same.get(dim, dim)
+        return names.setdefault(dim, f"s{len(names)}") if isinstance(dim, str) else dim
+
     return [
-        value
-        if value.dims is None
-        else Value(value.dtype, tuple(names[d] if isinstance(d, str) else d for d in value.dims))
-        for value in found
+        value if value.dims is None else Value(value.dtype, tuple(map(renamed, value.dims)))
+        for value in values
     ]
 
 

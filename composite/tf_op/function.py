@@ -132,6 +132,8 @@ class TvmFunction:
             return outputs[0]
         return outputs if self._outputs.dtypes else None
 
+    apply = __call__
+
     def _prepare(self, inputs: Sequence[Any]) -> None:
         """Has eager calls with tensors of these dtypes be direct from here on.
 

@@ -36,8 +36,8 @@ UNMOVED = Deviation(0, 0.0, 0.0)
 
 
 def flat(result: Any) -> list[Array]:
-    """The outputs of a call."""
-    return [np.asarray(tensor) for tensor in tf.nest.flatten(result)]
+    """The outputs of a call; nothing of a handle or a variant, which nobody looks into."""
+    return [_array(tensor) for tensor in tf.nest.flatten(result, expand_composites=True)]
 
 
 def deviation(found: Sequence[Array], wanted: Sequence[Array], rtol: float | None) -> Deviation:
@@ -45,6 +45,11 @@ def deviation(found: Sequence[Array], wanted: Sequence[Array], rtol: float | Non
     pairs = enumerate(zip(found, wanted, strict=True))
     deviations = [_deviation_of(k, y, z, rtol) for k, (y, z) in pairs]
     return max(deviations, key=_in_bounds, default=UNMOVED)
+
+
+def _array(tensor: Any) -> Array:
+    is_opaque = isinstance(tensor, tf.Tensor) and tensor.dtype in (tf.resource, tf.variant)
+    return np.empty(0) if is_opaque else np.asarray(tensor)
 
 
 def _deviation_of(index: int, y: Array, z: Array, rtol: float | None) -> Deviation:

@@ -7,6 +7,7 @@ guess. Quotients that are not exact become opaque atoms. Not for index arithmeti
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -120,6 +121,14 @@ def divide(a: Dim, b: Dim) -> Dim | None:
             return None
         quotient[tuple(rest)] = coefficient // factor
     return _from_terms(quotient)
+
+
+def may_be(dim: Dim, size: int) -> bool:
+    """Return whether a dim may have a size, as far as the factors of its terms tell."""
+    terms = dict(_terms(dim))
+    rest = size - terms.pop((), 0)
+    factor = math.gcd(*terms.values())
+    return rest % factor == 0 if factor else rest == 0
 
 
 def broadcast(a: Dim, b: Dim, what: str) -> Dim:

@@ -30,6 +30,7 @@ def prove(functions: Mapping[str, Any], minimums: Mapping[str, int]) -> Proof:
         sum(one.accesses for one in found),
         sum(one.overlaps for one in found),
         tuple(failure for one in found for failure in one.unproven),
+        found[0].loads,
     )
 
 

@@ -35,11 +35,14 @@ class Proof:
         overlaps: How many of the stores are vectors moved back so as not to pass the end: what
             they store twice, they and their neighbour may store in two tasks.
         unproven: What is not proven, empty if all is.
+        loads: The arguments that the kernel loads elements of, by their names; None if that is not
+            known.
     """
 
     accesses: int
     overlaps: int
     unproven: tuple[Unproven, ...]
+    loads: tuple[str, ...] | None = None
 
     @property
     def is_complete(self) -> bool:

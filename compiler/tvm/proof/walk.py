@@ -17,6 +17,8 @@ from composite.compiler.tvm.proof.phases import BARRIER, LAUNCH, survey
 from composite.compiler.tvm.proof.races import Races
 from composite.compiler.tvm.proof.result import Proof, Unproven
 
+_VIEW = "_flat"  # ends the names of views of arguments
+
 
 class _Buffer(NamedTuple):
     size: Dim | None  # elements; None if that is no integer we understand
@@ -47,6 +49,7 @@ class Walk:
         self._buffers: dict[str, _Buffer] = {}
         self._minimums = minimums
         self._accesses = 0
+        self._loads: set[str] = set()
         self._unproven: dict[Unproven, None] = {}
 
     def run(self) -> Proof:
@@ -58,7 +61,9 @@ class Walk:
             self._fail("", divisor, "is divided by and may be 0")
         for buffer, index, reason in self._races.unproven:
             self._fail(buffer, index, reason)
-        return Proof(self._accesses, self._races.overlaps, tuple(self._unproven))
+        arguments = (buffer.name for buffer in self._function.params)
+        loads = tuple(name for name in arguments if name + _VIEW in self._loads)
+        return Proof(self._accesses, self._races.overlaps, tuple(self._unproven), loads)
 
     def _fail(self, buffer: str, index: object, reason: str) -> None:
         self._unproven[Unproven(self._name, buffer, str(index), reason)] = None
@@ -100,7 +105,7 @@ class Walk:
     def _view(self, s: Any) -> None:
         """Take a view of an argument: it must be all of it, and no more."""
         name = s.buffer.name
-        argument = name.removesuffix("_flat")
+        argument = name.removesuffix(_VIEW)
         if argument == name:
             self._fail(name, "", "is a view that is not understood")
             return
@@ -185,6 +190,7 @@ class Walk:
 
     def _load(self, e: Any, index: Dim | None) -> Dim | None:
         name = e.source.name
+        self._loads.add(name)
         self._access(e, name, index)
         return self._contents.load(e, index)
 

@@ -59,6 +59,36 @@ Tensor OwnHandles(const Tensor& tensor) {
   return own;
 }
 
+// Stands for the elements of a tensor that no kernel reads. TVM's checks want an address.
+alignas(tvm_abi::kAlignment) char unread[tvm_abi::kAlignment];
+
+// What a kernel takes: tensors, of which one that it does not read is passed as a shape and a
+// dtype.
+absl::StatusOr<std::vector<tvm_abi::Tensor>> KernelArguments(absl::string_view kernel,
+                                                             absl::Span<const Any> arguments) {
+  std::vector<tvm_abi::Tensor> tensors;
+  tensors.reserve(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Any& argument = arguments[i];
+    if (argument.type_index == tvm_ffi::kTensor) {
+      tensors.push_back(tvm_ffi::TensorOf(argument));
+    } else if (argument.type_index == tvm_ffi::kShape && i + 1 < arguments.size() &&
+               arguments[i + 1].type_index == tvm_ffi::kDataType) {
+      const absl::Span<const int64_t> shape = tvm_ffi::ShapeOf(argument);
+      tensors.push_back({unread,
+                         {tvm_abi::kCpu, 0},
+                         static_cast<int32_t>(shape.size()),
+                         tvm_ffi::DtypeOf(arguments[++i]),
+                         const_cast<int64_t*>(shape.data()),
+                         nullptr,
+                         0});
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("kernel ", kernel, " takes tensors alone"));
+    }
+  }
+  return tensors;
+}
+
 // Has TensorFlow fill the outputs of a kernel.
 absl::Status RunPartInto(const HybridPart& part, absl::Span<const Any> inputs,
                          absl::Span<const Any> outputs) {
@@ -78,14 +108,7 @@ absl::Status RunPartInto(const HybridPart& part, absl::Span<const Any> inputs,
 
 absl::Status RunKernel(absl::string_view name, tvm_abi::Function function, bool barriers,
                        absl::Span<const Any> arguments) {
-  std::vector<tvm_abi::Tensor> tensors;
-  tensors.reserve(arguments.size());
-  for (const Any& argument : arguments) {
-    if (argument.type_index != tvm_ffi::kTensor) {
-      return absl::InvalidArgumentError(absl::StrCat("kernel ", name, " takes tensors alone"));
-    }
-    tensors.push_back(tvm_ffi::TensorOf(argument));
-  }
+  TF_ASSIGN_OR_RETURN(std::vector<tvm_abi::Tensor> tensors, KernelArguments(name, arguments));
   KernelHost device(HostDevice());
   tvm_abi::Host host = device.host(barriers);
   host.workspace = nullptr;  // TensorFlow's allocator locks, the C++ heap does not

@@ -41,7 +41,8 @@ class HybridCalls {
   absl::StatusOr<tvm_ffi::Value> CallTf(absl::Span<const tvm_abi::Any> arguments);
   // (kernel, name, barriers, digest, graph, number of inputs, of outputs, inputs..., outputs...,
   // packed...): has the kernel of this name fill the outputs. What it leaves to TensorFlow is a
-  // call of the graph, unless the digest is empty. Of the kernel as TVM has it, nothing is used.
+  // call of the graph, unless the digest is empty. Then an input that the kernel does not read may
+  // be two arguments, its shape and its dtype. Of the kernel as TVM has it, nothing is used.
   absl::StatusOr<tvm_ffi::Value> CallKernel(absl::Span<const tvm_abi::Any> arguments);
   // The same as CallTf, but that the module calls a graph once, and what it returned is returned
   // again.

@@ -18,7 +18,7 @@ using google::protobuf::Struct;
 using google::protobuf::Value;
 using tensorflow::PartialTensorShape;
 
-constexpr int kFormat = 3;  // FORMAT of structure.py
+constexpr int kFormat = 4;  // FORMAT of structure.py
 
 const Value& Field(const Struct& fields, const char* name) {
   const auto found = fields.fields().find(name);

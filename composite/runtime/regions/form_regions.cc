@@ -96,10 +96,15 @@ void AddCalls(const FunctionLibraryDefinition& library, Graph* graph,
   MarkTakeOvers(*graph, regions);
 }
 
-// Adds the nodes that the compiler refused in a region; whether there are new ones.
-bool AddRefused(const RegionFunction& region, absl::flat_hash_set<const Node*>* refused) {
+// Adds the nodes of a region that the compiler refused or that are denied; whether there are new
+// ones.
+bool AddRefused(const RegionFunction& region, const Selection& denied,
+                absl::flat_hash_set<const Node*>* refused) {
   bool are_new = false;
-  for (const std::string& name : RefusedNodes(region.function.signature().name())) {
+  const std::string& function = region.function.signature().name();
+  std::vector<std::string> names = RefusedNodes(function);
+  for (std::string& name : denied.NodesOf(function)) names.push_back(std::move(name));
+  for (const std::string& name : names) {
     // Of a composite's body, "n3/MatMul", the composite is refused.
     auto origin = region.origins.find(name.substr(0, name.find('/')));
     if (origin != region.origins.end()) are_new |= refused->insert(origin->second).second;
@@ -204,7 +209,7 @@ std::vector<Region> MakeRegions(const tensorflow::FunctionDef& function, const S
         VLOG(1) << "Composite: no region at " << nodes[0]->name() << ": " << made.status();
         continue;
       }
-      is_final &= !AddRefused(*made, &refused);
+      is_final &= !AddRefused(*made, denied, &refused);
       regions.push_back({std::move(nodes), *std::move(made), NodeDef(), LeftBehind(), {}});
     }
     // With a node more outside, other nodes may be one region.

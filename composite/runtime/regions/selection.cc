@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace composite {
@@ -19,6 +20,8 @@ Selection::Selection(const std::vector<std::string>& entries) {
       patterns_.emplace_back(entry);
     } else if (absl::ConsumePrefix(&entry, "region:")) {
       if (!entry.empty()) regions_.emplace_back(entry);
+    } else if (absl::ConsumePrefix(&entry, "node:")) {
+      nodes_.push_back(absl::StrSplit(entry, absl::MaxSplits(':', 1)));
     } else if (absl::ConsumePrefix(&entry, "smaller:")) {
       if (absl::SimpleAtoi(entry, &number)) smaller_than_ = std::max(smaller_than_, number);
     } else {
@@ -36,6 +39,14 @@ bool Selection::HasNode(const tensorflow::Node& node) const {
 bool Selection::HasRegion(absl::string_view function) const {
   return absl::c_any_of(regions_,
                         [&](const auto& digits) { return absl::EndsWith(function, digits); });
+}
+
+std::vector<std::string> Selection::NodesOf(absl::string_view function) const {
+  std::vector<std::string> names;
+  for (const auto& [region, name] : nodes_) {
+    if (region == function) names.push_back(name);
+  }
+  return names;
 }
 
 std::string Unescaped(absl::string_view entry) {

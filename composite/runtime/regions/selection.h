@@ -3,6 +3,7 @@
 #define COMPOSITE_RUNTIME_REGIONS_SELECTION_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -12,8 +13,9 @@
 namespace composite {
 
 // Each entry is an op, such as "Softmax"; "name:" and a shell pattern of nodes' names, in which *
-// matches any characters; "region:" and the last digits of the name of a region's function; or
-// "smaller:" and a number: the regions in which fewer ops compute.
+// matches any characters; "region:" and the last digits of the name of a region's function;
+// "node:", the name of a region's function, ":" and the name of a node in it; or "smaller:" and a
+// number: the regions in which fewer ops compute.
 class Selection {
  public:
   Selection() = default;
@@ -21,6 +23,8 @@ class Selection {
 
   bool HasNode(const tensorflow::Node& node) const;
   bool HasRegion(absl::string_view function) const;
+  // The nodes of a region's function, by their names in it.
+  std::vector<std::string> NodesOf(absl::string_view function) const;
   // Whether an entry is about nodes; about regions.
   bool of_nodes() const { return !ops_.empty() || !patterns_.empty(); }
   bool of_regions() const { return !regions_.empty(); }
@@ -29,6 +33,7 @@ class Selection {
  private:
   absl::flat_hash_set<std::string> ops_;
   std::vector<std::string> patterns_, regions_;
+  std::vector<std::pair<std::string, std::string>> nodes_;  // functions of regions, names in them
   int smaller_than_ = 0;
 };
 

@@ -44,12 +44,14 @@ def test_answers(task: Callable[..., Task]) -> None:
         minimums=[4],
         divisors=[1],
         strategy="rows+rows",
-        proof=Proof(7, 1, (Unproven("kernel", "out0", "i", "may be 8"),)),
+        proof=Proof(7, 1, (Unproven("kernel", "out0", "i", "may be 8"),), ("in0",)),
         target=asked.target,
         packed=(Packed(1, 640, "float32"),),
         choices={"0.rows.block": 1},
     )
     assert tasks.answered(asked, _sent(Made(LOOPS, kernel).message())) == Made(LOOPS, kernel)
+    unknown = dataclasses.replace(kernel, proof=Proof(0, 0, ()))
+    assert tasks.answered(asked, _sent(Made(LOOPS, unknown).message())) == Made(LOOPS, unknown)
     asked = dataclasses.replace(asked, link=True)
     whole = Made(LOOPS, kernel, b"library")
     assert tasks.answered(asked, _sent(whole.message())) == whole

@@ -103,6 +103,31 @@ def test_several_threads_call_one_module_at_once() -> None:
 
 
 @pytest.mark.slow
+def test_threads_share_the_weights() -> None:
+    weights = tf.random.stateless_normal([2048, 2048], [1, 2])
+
+    def dense(x: Any) -> Any:
+        return tf.nn.relu(tf.matmul(x, weights)) + 1.0
+
+    module, x = hybrid.compile(dense, tf.TensorSpec([8, 2048], tf.float32)), tf.ones([8, 2048])
+    module(x)
+    start = threading.Barrier(8)
+
+    def call() -> None:
+        start.wait()
+        for _ in range(5):
+            module(x)
+
+    before = resident()
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert resident() - before < weights.numpy().nbytes
+
+
+@pytest.mark.slow
 def test_threads_that_come_and_go_leave_nothing(module: hybrid.HybridModule) -> None:
     ids = tf.constant([1, 2])
     wanted = module(ids).numpy().tobytes()

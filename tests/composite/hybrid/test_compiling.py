@@ -240,6 +240,41 @@ def test_results_that_differ_are_an_error() -> None:
         hybrid.compile(noise, tf.zeros([3]))
 
 
+def test_how_far_results_may_be_is_stated() -> None:
+    def layers(x: Any) -> Any:
+        return tf.nn.softmax(tf.nn.gelu(tf.matmul(x, x) * 3.0))
+
+    hybrid.compile(layers, numbers(24, 24))
+    with pytest.raises(ValueError, match=r"1e-12 is allowed: state rtol=, or find the region"):
+        hybrid.compile(layers, numbers(24, 24), rtol=1e-12)
+
+
+def test_what_the_model_asserts_is_an_error() -> None:
+    def positive(x: Any) -> Any:
+        tf.debugging.assert_positive(x, message="must be positive")
+        return tf.tanh(x) * 2.0
+
+    module = hybrid.compile(positive, tf.TensorSpec([None], tf.float32))
+    x = tf.ones([3])
+    assert_same(module(x), positive(x))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be positive"):
+        module(-x)
+    assert_same(module(x), positive(x))
+
+
+def test_values_without_a_dtype_of_tvms() -> None:
+    def several(z: Any, text: Any, items: Any) -> Any:
+        summed = tf.data.experimental.from_variant(items, tf.TensorSpec([], tf.int64))
+        total = summed.reduce(tf.constant(0, tf.int64), lambda a, b: a + b)
+        return z * 2j, tf.strings.upper(text), total, items
+
+    items = tf.data.experimental.to_variant(tf.data.Dataset.range(5))
+    module = hybrid.compile(several, tf.constant([1 + 1j]), tf.constant("a"), items)
+    turned, upper, total, same = module(tf.constant([1j]), tf.constant("b"), items)
+    assert turned.numpy().tolist() == [-2]
+    assert (upper.numpy(), int(total), same.dtype) == (b"B", 10, tf.variant)
+
+
 def test_values_that_pass_through() -> None:
     x = tf.constant([1.0, -2.0])
 
@@ -267,8 +302,15 @@ def test_what_cannot_be_a_module() -> None:
 
     with pytest.raises(ValueError, match=r"counted writes into a variable \(AssignAddVariableOp"):
         hybrid.compile(counted, tf.ones([2]))
-    with pytest.raises(ValueError, match="takes or returns sparse or ragged tensors"):
-        hybrid.compile(lambda x: tf.RaggedTensor.from_row_lengths(x, [1, 1]), tf.ones([2]))
+    with pytest.raises(ValueError, match="takes or returns what is neither a tensor, nor ragged"):
+        hybrid.compile(lambda x: tf.IndexedSlices(x, tf.constant([1, 0])), tf.ones([2]))
+    handle = tf.TensorSpec([], tf.resource)
+    with pytest.raises(ValueError, match="takes a resource, input 1: have it capture that"):
+        hybrid.compile(
+            lambda x, h: x * tf.raw_ops.ReadVariableOp(resource=h, dtype=tf.float32),
+            tf.TensorSpec([2], tf.float32),
+            handle,
+        )
     with pytest.raises(TypeError, match="needs the inputs of one call of counted"):
         hybrid.compile(counted)
     with pytest.raises(TypeError, match="takes a model or a function, not 3"):

@@ -185,3 +185,52 @@ print(seconds(resource.RUSAGE_SELF) - all_ - (seconds(resource.RUSAGE_THREAD) - 
     assert float(run_python(code, intra=1).stdout) < 0.05
     if Target.host().cores > 1:
         assert float(run_python(code, intra=2).stdout) > 0.05
+
+
+@pytest.mark.skipif(Target.host().cores < 2, reason="there is one thread")
+def test_by_tvms_own_means_kernels_run_on_the_threads_of_tvm(
+    tmp_path: Path, run_python: RunPython
+) -> None:
+    """Of which there are two, where TensorFlow has one."""
+    weights = tf.constant(np.random.default_rng(0).standard_normal((512, 512)), tf.float32)
+
+    def layers(x: Any) -> Any:
+        return tf.tanh(tf.matmul(tf.tanh(tf.matmul(x, weights) / 23.0), weights) / 23.0)
+
+    hybrid.compile(layers, tf.TensorSpec([256, 512], tf.float32)).save(tmp_path / "layers.so")
+    code = """
+import resource, sys
+import numpy as np, tvm
+from composite import hybrid
+hybrid.register()
+main = tvm.relax.VirtualMachine(tvm.runtime.load_module(sys.argv[1]), tvm.cpu())["main"]
+x = tvm.runtime.tensor(np.ones([256, 512], np.float32))
+main(x)
+def seconds(of):
+    used = resource.getrusage(of)
+    return used.ru_utime + used.ru_stime
+own, all_ = seconds(resource.RUSAGE_THREAD), seconds(resource.RUSAGE_SELF)
+while seconds(resource.RUSAGE_THREAD) < own + 0.3:
+    main(x)
+print(seconds(resource.RUSAGE_SELF) - all_ - (seconds(resource.RUSAGE_THREAD) - own))
+"""
+    path = str(tmp_path / "layers.so")
+    assert float(run_python(code, path, intra=1, env={"TVM_NUM_THREADS": "2"}).stdout) > 0.05
+
+
+def test_tvms_table_has_the_functions_of_modules_while_a_vm_starts(run_python: RunPython) -> None:
+    code = """
+import tensorflow as tf, tvm
+from composite import hybrid
+def there():
+    names = ("call_tf", "call_tf_once", "call_kernel", "memory", "require")
+    found = [tvm.get_global_func(f"composite.hybrid.{n}", allow_missing=True) for n in names]
+    return sum(one is not None for one in found)
+hybrid.compile(tf.strings.upper, tf.constant(["a"]))(["a"])
+print(there())
+hybrid.register()
+print(there())
+hybrid.compile(tf.strings.lower, tf.constant(["a"]))(["a"])
+print(there())
+"""
+    assert run_python(code).stdout.split() == ["0", "5", "5"]

@@ -22,7 +22,7 @@ def test_a_description_is_read_as_it_was_written() -> None:
     assert made.inputs == (({"a": 0, "b": [1, None]},), {"flag": (2, None)})
     assert Description.of_json(made.to_json()) == made
     with pytest.raises(ValueError, match="another version: compile the model again"):
-        Description.of_json(made.to_json().replace(b'"format": 3', b'"format": 9'))
+        Description.of_json(made.to_json().replace(b'"format": 4', b'"format": 9'))
 
 
 def test_last_arguments_that_are_no_tensors_may_be_left_out() -> None:

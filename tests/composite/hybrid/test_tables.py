@@ -66,6 +66,18 @@ def test_a_table_of_a_file_needs_it_no_more(tmp_path: Path) -> None:
     assert "it keeps a table of 3 entries" in str(module.report)
 
 
+def test_a_table_that_a_checkpoint_filled(tmp_path: Path) -> None:
+    def table() -> Any:
+        return tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
+
+    before, after = table(), table()
+    before.insert(["a", "zz"], tf.constant([4, 5], tf.int64))
+    saved = tf.train.Checkpoint(table=before).save(str(tmp_path / "checkpoint"))
+    tf.train.Checkpoint(table=after).restore(saved).expect_partial()
+    module = assert_looks_up(after, WORDS)
+    assert module(WORDS)[0].numpy().tolist() == [4, 0, 5, 0]
+
+
 def test_words_without_an_entry_have_buckets() -> None:
     read = tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([0, 1], tf.int64))
     assert_looks_up(tf.lookup.StaticVocabularyTable(read, 5), [*WORDS, "x", "y"])

@@ -17,7 +17,7 @@ from composite.hybrid.values import Dims, Values
 def dims_of(function: Callable[..., Any], *specs: tf.TensorSpec) -> list[Dims | None]:
     """Those of the outputs."""
     frozen = freeze(tf.function(function).get_concrete_function(*specs), "f")
-    values = Values(frozen.library, frozen.inputs)
+    values = Values(frozen.library, frozen.inputs, parts=frozen.parts)
     return [values.of(of).dims for of in graph_of(frozen.library, frozen.library).outputs]
 
 
@@ -38,6 +38,17 @@ def test_inputs_that_must_agree_are_one_batch() -> None:
     assert dims_of(lambda x, y: x * 2.0 + y, spec(None, 4), spec(None, 4)) == [("s0", 4)]
     with pytest.raises(ValueError, match="no shapes can be inferred for inputs float32"):
         dims_of(lambda x, y: x + y, spec(2, None), spec(2, None))
+
+
+def test_the_parts_of_a_value_are_no_batch() -> None:
+    sparse = tf.SparseTensorSpec([None, 8], tf.float32)
+    ragged = tf.RaggedTensorSpec([None, None], tf.float32)
+
+    def parts(x: Any, s: Any, r: Any, y: Any) -> Any:
+        return x + y, s.values * 2.0, tf.cast(s.indices, tf.float32), r.flat_values * 2.0
+
+    found = dims_of(parts, spec(None, 4), sparse, ragged, spec(None, 4))
+    assert found == [("s0", 4), ("s1",), ("s1", 2), ("s2",)]
 
 
 def test_what_depends_on_values_is_a_symbol_of_its_own() -> None:

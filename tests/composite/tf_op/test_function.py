@@ -98,6 +98,12 @@ def test_functions_without_a_signature_take_each_dtype_eagerly() -> None:
         same(plus(tf.constant([1])), [2.0])
 
 
+def test_a_function_is_applied(kernels: tf_op.Module) -> None:
+    addone, x = kernels["addone"], tf.constant([1.0, 2.0])
+    same(addone.apply(x), [2.0, 3.0])
+    same(tf.function(addone.apply)(x), [2.0, 3.0])
+
+
 def test_a_name_is_of_the_node(kernels: tf_op.Module) -> None:
     concrete = tf.function(kernels["addone"]).get_concrete_function(tf.TensorSpec([3], tf.float32))
     (node,) = [n for n in concrete.graph.as_graph_def().node if n.op == "CompositeTvmCall"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from composite.trials import results
 
@@ -31,3 +32,12 @@ def test_both_parts_of_complex_numbers_count() -> None:
     z = np.array([1 + 2j, 3 - 4j], np.complex64)
     assert results.deviation([z], [z], None).distance == 0
     assert round(results.deviation([z.conj()], [z], None).distance, 6) == 8 / 5
+
+
+def test_what_nobody_looks_into_is_not_compared() -> None:
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
+    items = tf.data.experimental.to_variant(tf.data.Dataset.range(2))
+    several = {"a": table.resource_handle, "b": tf.constant([1.0]), "c": items, "d": 2}
+    found = results.flat(several)
+    assert [one.tolist() for one in found] == [[], [1.0], [], 2]
+    assert results.deviation(found, results.flat(several), None).is_small

@@ -45,6 +45,15 @@ def test_a_region_by_the_end_of_its_name() -> None:
     assert len(regions(body, "region:", "region:00000000")) == 2
 
 
+def test_a_node_of_a_region() -> None:
+    first, second = regions(body)
+    (sin,) = (node.name for node in second.node_def if node.op == "Sin")
+    entry = f"node:{second.signature.name}:{sin}"
+    assert regions(body, entry) == [first]  # one op alone is no region
+    others = ("node:", "node:x", f"node:{second.signature.name}:no", f"node:other:{sin}")
+    assert regions(body, *others) == [first, second]
+
+
 def test_small_regions() -> None:
     sizes = [len(regions(body, f"smaller:{least}")) for least in (0, 2, 3, 5, 6)]
     assert sizes == [2, 2, 1, 1, 0]

@@ -56,6 +56,14 @@ def test_division() -> None:
     assert dims.floordiv(9, 2) == 4
 
 
+@given(sizes(), st.integers(-9, 9))
+def test_a_size_that_a_dim_cannot_have(pair: tuple[dims.Dim, int], size: int) -> None:
+    dim, value = pair
+    assert dims.may_be(dim, value)
+    assert dims.may_be(dim * 6, size) == (size % 6 == 0 and dims.may_be(dim, size // 6))
+    assert [n for n in range(8) if dims.may_be(S0 * 2 + S1 * 4 + 1, n)] == [1, 3, 5, 7]
+
+
 def test_records_carry_postfix_tokens() -> None:
     assert dims.shape_text((S0, 1024)) == "s0,1024"
     assert dims.postfix(S0 * 2) == "s0 2 *"

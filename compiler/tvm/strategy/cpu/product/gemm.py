@@ -24,7 +24,7 @@ from dataclasses import replace
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Strided
-from composite.compiler.tvm.ir.dims import Dim, ceildiv, divide
+from composite.compiler.tvm.ir.dims import Dim, ceildiv, divide, may_be
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.machine import PAGE_BYTES
@@ -97,7 +97,7 @@ class _Writer(TaskWriter):
         found = (one.match_product(single, context) for one in (Dots(), Axpy()))
         matvec = next((writer for writer in found if writer is not None), None)
         tiled = tiled_tasks(self._arrangement, context)
-        if isinstance(product.rows, int) or matvec is None:
+        if isinstance(product.rows, int) or matvec is None or not may_be(product.rows, 1):
             return [tiled]
         is_single = tirx.EQ(index(context.size(product.rows)), index(1))
         return [replace(matvec.tasks(), condition=is_single), tiled]

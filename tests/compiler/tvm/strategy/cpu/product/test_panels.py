@@ -52,6 +52,25 @@ def test_a_packed_filter_gives_what_the_filter_gives(
     assert packed.elements >= k * n
 
 
+def test_a_packed_filter_is_read_for_a_single_row_alone(compiler: Any) -> None:
+    """Of which there may be one only where the call decides how many there are."""
+    w, b = normal(64, 128), normal(128)
+
+    def blocks(x: Any, w: Any, b: Any) -> Any:
+        return dense(transpose=False)(tf.reshape(x, [-1, 64]), w, b)
+
+    for function, x, is_read in (
+        (dense(transpose=False), normal(8, 64), False),
+        (blocks, normal(3, 4, 64), False),
+        (dense(transpose=False), normal(3, 64), True),
+    ):
+        shape = ["s0", *x.shape[1:]] if x.shape[0] == 3 else list(x.shape)
+        shapes = [shape, list(w.shape), list(b.shape)]
+        loaded = compiler.compile(function, [x, w, b], shapes=shapes, constants=[1])
+        assert len(loaded.kernel.packed) == 1
+        assert [loaded.kernel.reads(k) for k in range(3)] == [True, is_read, True]
+
+
 def test_pieces_of_k(compiler: Any) -> None:
     """A factor that lies as [K, N] may be packed in pieces: here three, of 112 steps and less."""
     arrays = [normal(40, 333), normal(333, 70), normal(70)]
