@@ -121,7 +121,7 @@ def _process(asked: Mapping[str, Any], limit: float, cache: Path, *, regions: bo
         "KERAS_BACKEND": "tensorflow",
         "PYTHONPATH": str(ROOT),
         "TF_CPP_MIN_LOG_LEVEL": "3",
-        "TF_ENABLE_ONEDNN_OPTS": "0",
+        "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "0"),
     }
     command = [sys.executable, "-m", "tests.foreign.child", json.dumps(asked)]
     try:

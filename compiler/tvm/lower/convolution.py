@@ -273,7 +273,7 @@ def _lower_depthwise_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[
 def _lower_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     image, sizes, gradient = inputs
     node.require(image.dtype, *FLOATS)
-    rows, columns, depth, count = known_ints(node, sizes, "the filter's shape")
+    rows, columns, depth, count = known_ints(node, sizes, "filter shape")
     window = _forward_window(node, image.shape, (rows, columns), gradient)
     dims.require_equal(image.shape[3], depth, f"{node.op}: channels")
     dims.require_equal(gradient.shape[3], count, f"{node.op}: filters")
@@ -298,7 +298,7 @@ def _lower_depthwise_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list
     image, sizes, gradient = inputs
     node.require(image.dtype, *FLOATS)
     _refuse_uneven(node)
-    rows, columns, channels, multiplier = known_ints(node, sizes, "the filter's shape")
+    rows, columns, channels, multiplier = known_ints(node, sizes, "filter shape")
     if min(rows, columns, channels, multiplier) < 1:
         raise NotCovered(f"{node.op}: a filter {(rows, columns, channels, multiplier)}")
     window = _forward_window(node, image.shape, (rows, columns), gradient)

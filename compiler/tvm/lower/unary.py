@@ -41,10 +41,11 @@ def unary(
     return lower
 
 
-def sign(_: Block, x: Expr) -> Expr:
-    """Return -1, 0 or 1; NaN and the sign of zero stay, as in TF."""
+def sign(block: Block, x: Expr) -> Expr:
+    """Return -1, 0 or 1; NaN stays, and a zero of either sign gives 0, as in TF."""
     zero = like(0, x)
-    y = choose(x < zero, like(-1, x), x)
+    neither = absolute(block, x) if element(x).startswith("float") else x
+    y = choose(x < zero, like(-1, x), neither)
     return choose(x > zero, like(1, x), y)
 
 
@@ -58,18 +59,22 @@ def square(block: Block, x: Expr) -> Expr:
     return mul(block, x, x)
 
 
+def _unless_zero(dy: Expr, product: Expr) -> Expr:
+    """Return a gradient that is 0 where dy is, even where y is 0 or infinite, as in TF."""
+    return choose(equal(dy, like(0.0, dy)), like(0.0, dy), product)
+
+
 def _sqrt_grad(_: Block, y: Expr, dy: Expr) -> Expr:
-    # TensorFlow has 0 where nothing comes back, at the root of 0 as well.
-    return choose(equal(dy, like(0.0, dy)), like(0.0, dy), dy * like(0.5, y) / y)
+    return _unless_zero(dy, dy * like(0.5, y) / y)
 
 
 def _rsqrt_grad(_: Block, y: Expr, dy: Expr) -> Expr:
     # As TensorFlow multiplies: the cube of y is beyond the numbers of its dtype where this is not.
-    return (dy * like(-0.5, y) * y) * (y * y)
+    return _unless_zero(dy, (dy * like(-0.5, y) * y) * (y * y))
 
 
 def _reciprocal_grad(block: Block, y: Expr, dy: Expr) -> Expr:
-    return neg(block, dy) * (y * y)
+    return _unless_zero(dy, neg(block, dy) * (y * y))
 
 
 def _lower_neg(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

@@ -68,7 +68,7 @@ def _lower_volume_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 def _lower_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     volume, sizes, gradient = inputs
     node.require(volume.dtype, *FLOATS)
-    shape = known_ints(node, sizes, "the filter's shape")
+    shape = known_ints(node, sizes, "filter shape")
     depth, window = _windows(node, volume.shape, shape)
     wanted = (volume.shape[0], depth.count, *window.counts, shape[4])
     require_gradient(node, gradient.shape, wanted)

@@ -299,11 +299,11 @@ def multiply_add(block: Block, a: Expr, b: Expr, c: Expr) -> Expr:
 
 
 def larger(_: Block, a: Expr, b: Expr) -> Expr:
-    """Return the larger of two values, NaN if one is."""
-    # The inner choice is the machine's own maximum, which gives b where one is NaN.
-    return choose(is_nan(a), a, choose(a > b, a, b))
+    """Return the larger of two values, NaN if one is, and a if they are equal."""
+    # The inner choice is the machine's own maximum, which gives a where one is NaN.
+    return choose(is_nan(b), b, choose(b > a, b, a))
 
 
 def smaller(_: Block, a: Expr, b: Expr) -> Expr:
-    """Return the smaller of two values, NaN if one is."""
-    return choose(is_nan(a), a, choose(a < b, a, b))
+    """Return the smaller of two values, NaN if one is, and a if they are equal."""
+    return choose(is_nan(b), b, choose(b < a, b, a))
