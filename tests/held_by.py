@@ -118,7 +118,8 @@ HELD_BY: dict[str, str] = {
         "expressions.py memory.py traced.py compiler/tvm/math/by_name.py"
     ),
     "tests/compiler/tvm/algebra/test_program.py": (
-        "composite/runtime/words/arithmetic composite/runtime/words/memory"
+        "composite/runtime/words/arithmetic composite/runtime/words/arithmetic_avx2"
+        " composite/runtime/words/lanes composite/runtime/words/memory"
         " composite/runtime/words/program composite/runtime/words/run"
     ),
     "tests/composite/jit/test_worker.py": (

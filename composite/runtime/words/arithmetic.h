@@ -2,21 +2,18 @@
 #ifndef COMPOSITE_RUNTIME_WORDS_ARITHMETIC_H_
 #define COMPOSITE_RUNTIME_WORDS_ARITHMETIC_H_
 
-#include <cstdint>
-
 #include "composite/runtime/words/program.h"
 
 namespace composite {
 namespace words {
 
-inline char* At(char* const* buffers, Place place) {
-  return buffers[place >> 32] + static_cast<uint32_t>(place);
-}
-
-using Compute = void (*)(const Instruction& instruction, char* const* buffers);
-
 // What computes the result of an instruction; null if it is none of these.
 Compute ComputeOf(const Instruction& instruction);
+Compute ComputeByAvx2(const Instruction& instruction);
+
+// Which of the two this CPU runs, and the environment allows.
+using Arithmetic = Compute (*)(const Instruction& instruction);
+Arithmetic ArithmeticOfCpu();
 
 }  // namespace words
 }  // namespace composite

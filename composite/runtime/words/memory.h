@@ -7,11 +7,17 @@
 #include <cstring>
 #include <memory>
 
+#include "composite/runtime/words/program.h"
+
 namespace composite {
 namespace words {
 
 constexpr size_t kAlignment = 64;
 constexpr int kNothing = 0xFF;  // each byte of memory that holds no number
+
+inline char* At(char* const* buffers, Place place) {
+  return buffers[place >> 32] + static_cast<uint32_t>(place);
+}
 
 struct FreeMemory {
   void operator()(char* memory) const { std::free(memory); }

@@ -44,6 +44,9 @@ struct Instruction {
   Place c;
 };
 
+// What computes the result of an instruction.
+using Compute = void (*)(const Instruction& instruction, char* const* buffers);
+
 // A dim that an argument must have.
 struct Size {
   enum { kKnown, kSymbol, kAny };

@@ -29,7 +29,8 @@ class Running {
  public:
   Running(const Program& program, FixedTeam& team) : program_(program), team_(team) {
     computes_.reserve(program.code.size());
-    for (const Instruction& i : program.code) computes_.push_back(ComputeOf(i));
+    const Arithmetic arithmetic = ArithmeticOfCpu();
+    for (const Instruction& i : program.code) computes_.push_back(arithmetic(i));
   }
 
   const Program& program() const { return program_; }
