@@ -120,6 +120,7 @@ HELD_BY: dict[str, str] = {
     "tests/compiler/tvm/algebra/test_program.py": (
         "composite/runtime/words/arithmetic composite/runtime/words/arithmetic_avx2"
         " composite/runtime/words/lanes composite/runtime/words/memory"
+        " composite/runtime/words/products"
         " composite/runtime/words/program composite/runtime/words/run"
     ),
     "tests/composite/jit/test_worker.py": (

@@ -2,15 +2,16 @@
 
 #include "composite/runtime/base/cpu_level.h"
 #include "composite/runtime/words/lanes.h"
+#include "composite/runtime/words/products.h"
 
 namespace composite {
 namespace words {
 
-Arithmetic ArithmeticOfCpu() {
-  return ExcludedLevel("x86-64-v3", LevelOfCpu()).empty() ? ComputeByAvx2 : ComputeOf;
-}
+const Arithmetic kBaseline = {InLanes, InPanels};
 
-Compute ComputeOf(const Instruction& instruction) { return InLanes(instruction); }
+const Arithmetic& ArithmeticOfCpu() {
+  return ExcludedLevel("x86-64-v3", LevelOfCpu()).empty() ? kAvx2 : kBaseline;
+}
 
 }  // namespace words
 }  // namespace composite

@@ -1,19 +1,37 @@
-// What instructions do that compute words of others: functions by op, kind and lanes.
+// What computes words, for the level of the CPU.
 #ifndef COMPOSITE_RUNTIME_WORDS_ARITHMETIC_H_
 #define COMPOSITE_RUNTIME_WORDS_ARITHMETIC_H_
+
+#include <cstdint>
 
 #include "composite/runtime/words/program.h"
 
 namespace composite {
 namespace words {
 
-// What computes the result of an instruction; null if it is none of these.
-Compute ComputeOf(const Instruction& instruction);
-Compute ComputeByAvx2(const Instruction& instruction);
+// Two matrices, and their product: row-major and compact.
+struct Factors {
+  int64_t bytes;  // of a word
+  const void* a;  // of `rows` and `inner`
+  const void* b;  // of `inner` and `columns`
+  void* to;
+  int64_t rows;
+  int64_t inner;
+  int64_t columns;
+};
 
-// Which of the two this CPU runs, and the environment allows.
-using Arithmetic = Compute (*)(const Instruction& instruction);
-Arithmetic ArithmeticOfCpu();
+struct Arithmetic {
+  // What computes the result of an instruction; null if it is none of these.
+  Compute (*compute_of)(const Instruction& instruction);
+  // Multiplies words of 2, 4 or 8 bytes. False for others, or if there is no memory.
+  bool (*multiply)(const Factors& factors);
+};
+
+extern const Arithmetic kBaseline;
+extern const Arithmetic kAvx2;
+
+// The one that this CPU runs, and the environment allows.
+const Arithmetic& ArithmeticOfCpu();
 
 }  // namespace words
 }  // namespace composite

@@ -138,8 +138,10 @@ def ran(written: backend.Written, case: Any, folder: Path) -> list[np.ndarray]:
     return loaded(arrays, [y.shape for y in wanted], [y.dtype for y in wanted])
 
 
-def in_place_of_all(programs: Callable[..., bytes], wrong: Any, named: Mapping[str, Any]) -> bytes:
-    return programs(dict.fromkeys(named, wrong))
+def in_place_of_all(
+    programs: Callable[..., bytes], wrong: Any, named: Mapping[str, Any], stand_ins: Any
+) -> bytes:
+    return programs(dict.fromkeys(named, wrong), stand_ins)
 
 
 @pytest.mark.parametrize("name", ["convolution", "linear", "pool", "running sum"])
