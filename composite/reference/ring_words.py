@@ -68,7 +68,8 @@ def absolute(words: Words) -> Words:
 def product(a: Words, b: Words) -> Words:
     """The matrix product, as `np.matmul`, which is fast for floats alone."""
     if b.ndim == 2:  # all rows in one
-        return _multiplied(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+        rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+        return _multiplied(rows, b).reshape(*a.shape[:-1], b.shape[-1])
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (a, b))
     made = np.empty((*batch, a.shape[-2], b.shape[-1]), a.dtype)

@@ -130,11 +130,10 @@ class Accesses:
     def repeated(self, e: Any, kind: Kind, into: int) -> Value:
         """Return lanes that hold the same word, which an element is loaded for."""
         out = self.out
-        if type(e) is ir.TensorLoad and out.known(hash(e)) is None:
-            buffer = self.buffers.get(hash(e.source))
+        buffer = self.buffers.get(hash(e.source)) if type(e) is ir.TensorLoad else None
+        if buffer is not None and buffer.element.lanes == 1 and out.known(hash(e)) is None:
             index = e.indices[0]
-            is_element = buffer is not None and buffer.element.lanes == 1
-            if is_element and kind_of(index).lanes == 1 and place_of(buffer, index) is None:
+            if kind_of(index).lanes == 1 and place_of(buffer, index) is None:
                 places = self._piece(buffer, index)
                 place = into or out.slot(kind.size, out.moment)
                 out.emit("load_spread", kind.number, kind.lanes, 1, out.moment, place, *places)

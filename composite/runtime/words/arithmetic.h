@@ -2,23 +2,11 @@
 #ifndef COMPOSITE_RUNTIME_WORDS_ARITHMETIC_H_
 #define COMPOSITE_RUNTIME_WORDS_ARITHMETIC_H_
 
-#include <cstdint>
-
+#include "composite/runtime/words/factors.h"
 #include "composite/runtime/words/program.h"
 
 namespace composite {
 namespace words {
-
-// Two matrices, and their product: row-major and compact.
-struct Factors {
-  int64_t bytes;  // of a word
-  const void* a;  // of `rows` and `inner`
-  const void* b;  // of `inner` and `columns`
-  void* to;
-  int64_t rows;
-  int64_t inner;
-  int64_t columns;
-};
 
 struct Arithmetic {
   // What computes the result of an instruction; null if it is none of these.

@@ -103,12 +103,18 @@ void Comparison(const Instruction& i, char* const* buffers) {
   ForLanes<lanes>(i, [=](int64_t n) { to[n] = Holds<op, T>(a[n], b[n]); });
 }
 
-template <typename T, int64_t lanes>
+bool IsInFrame(const Instruction& i) { return ((i.to | i.a | i.b | i.c) >> 32) == 0; }
+
+// What products of matrices consist of: most of them find all their words in the frame.
+template <typename T, int64_t lanes, bool in_frame>
 void MulAdd(const Instruction& i, char* const* buffers) {
-  const T* const a = Words<T>(i.a, buffers);
-  const T* const b = Words<T>(i.b, buffers);
-  const T* const sum = Words<T>(i.c, buffers);
-  T* const to = Words<T>(i.to, buffers);
+  const auto words = [&](Place place) {
+    return in_frame ? reinterpret_cast<T*>(buffers[0] + place) : Words<T>(place, buffers);
+  };
+  const T* const a = words(i.a);
+  const T* const b = words(i.b);
+  const T* const sum = words(i.c);
+  T* const to = words(i.to);
   ForLanes<lanes>(i, [=](int64_t n) {
     to[n] = static_cast<T>(Wide<T>(sum[n]) + Wide<T>(a[n]) * Wide<T>(b[n]));
   });
@@ -169,7 +175,7 @@ void Ramp(const Instruction& i, char* const* buffers) {
 }
 
 template <typename T, int64_t lanes>
-Compute OfKind(int64_t op) {
+Compute OfKind(int64_t op, bool in_frame) {
   switch (op) {
     case kAdd:
       return Binary<kAdd, T, lanes>;
@@ -178,7 +184,7 @@ Compute OfKind(int64_t op) {
     case kMul:
       return Binary<kMul, T, lanes>;
     case kMulAdd:
-      return MulAdd<T, lanes>;
+      return in_frame ? MulAdd<T, lanes, true> : MulAdd<T, lanes, false>;
     case kAnd:
       return Binary<kAnd, T, lanes>;
     case kOr:
@@ -224,17 +230,18 @@ Compute OfKind(int64_t op) {
 
 template <typename T>
 Compute OfLanes(const Instruction& i) {
+  const bool in_frame = IsInFrame(i);
   switch (i.lanes) {
     case 1:
-      return OfKind<T, 1>(i.op);
+      return OfKind<T, 1>(i.op, in_frame);
     case 4:
-      return OfKind<T, 4>(i.op);
+      return OfKind<T, 4>(i.op, in_frame);
     case 8:
-      return OfKind<T, 8>(i.op);
+      return OfKind<T, 8>(i.op, in_frame);
     case 16:
-      return OfKind<T, 16>(i.op);
+      return OfKind<T, 16>(i.op, in_frame);
     default:
-      return OfKind<T, 0>(i.op);
+      return OfKind<T, 0>(i.op, in_frame);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "composite/runtime/words/arithmetic.h"
+#include "composite/runtime/words/factors.h"
 
 namespace composite {
 namespace words {

@@ -16,7 +16,6 @@ namespace composite {
 namespace words {
 namespace {
 
-constexpr int kNothing = 0xFF;                    // each byte of memory that holds no number
 constexpr int64_t kZeros = 64;                    // bytes, with which a frame begins
 constexpr int64_t kMostBytes = int64_t{1} << 40;  // of a buffer
 

@@ -35,7 +35,7 @@ print(f"{composite.explain(dense, x, w).algebra!r}, {composite.stats()['compiles
 
 @pytest.fixture(autouse=True)
 def _compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("COMPOSITE_ALGEBRA", "1")
+    monkeypatch.delenv("COMPOSITE_ALGEBRA", raising=False)
     with kernels_serve():
         yield
 
@@ -103,7 +103,7 @@ def test_a_kernel_with_another_result_is_not_used() -> None:
     with mock.patch.object(over_ring, "results", results):
         told = _told(doubled, tf.random.normal([9, 50]))
     assert told.path == "expansion"
-    assert "failed its check: by algebra, output 0 of [(9, 50)] by 1 tasks: 1 of 450" in told.reason
+    assert "failed its check: by algebra, output 0 of [(9, 50)] by 3 tasks: 1 of 450" in told.reason
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_a_kernel_of_the_cache_is_made_again_where_it_was_not_compared(
     run_python: RunPython, tmp_path: Any
 ) -> None:
     said = []
-    for wanted in ("0", "1", "1"):
+    for wanted in ("0", "", ""):
         variables = {"COMPOSITE_CACHE_DIR": str(tmp_path), "COMPOSITE_ALGEBRA": wanted}
         said.append(run_python(_DENSE, env=variables).stdout.strip())
     assert said == [

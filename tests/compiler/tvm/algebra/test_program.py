@@ -276,7 +276,9 @@ def test_a_file_that_ends_too_early_is_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_processors_without_avx2_compute_the_same() -> None:
     """The environment excludes it in another process, which runs what computes words."""
+    products = Path(__file__).parents[3] / "composite" / "reference" / "test_over_ring.py"
     tests = (
+        f"{products}::test_products_of_words_are_those_of_numpy",
         f"{__file__}::test_what_computes_words",
         f"{__file__}::{test_casts_choices_ramps_and_sums_of_products.__name__}",
     )
