@@ -28,9 +28,9 @@ EQUAL = "equal by algebra"
 _MOST = 1 << 24  # elements of a call
 
 
-def is_wanted() -> bool:
-    """Whether kernels are to be compared: they are unless the process says no."""
-    return os.environ.get(ALGEBRA) != "0"
+def is_wanted(*, ahead_of_time: bool = False) -> bool:
+    """Whether kernels are to be compared; those of a library are unless the process says no."""
+    return (os.environ.get(ALGEBRA) or str(int(ahead_of_time))) == "1"
 
 
 def uncovered(why: object) -> str:

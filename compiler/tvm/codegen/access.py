@@ -149,7 +149,8 @@ class Access:
             values.append(numeric.fence(value) if self._space.is_open(operand) else value)
         lanes = max(lanes_of(v) for v in values)
         result = node.body(self._block, *(spread(v, lanes) for v in values))
-        if isinstance(result, _NUMBERS) and all(isinstance(v, _NUMBERS) for v in values):
+        numbers = isinstance(result, _NUMBERS) and all(isinstance(v, _NUMBERS) for v in values)
+        if numbers and not any(result.same_as(v) for v in values):
             self._note_folded(result, node, values)
         is_open = isinstance(result, tirx.Mul | tirx.Select)
         if is_open and numeric.element(result).startswith("float"):
