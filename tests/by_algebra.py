@@ -17,12 +17,12 @@ def told() -> Iterator[collections.Counter[str]]:
     counts: collections.Counter[str] = collections.Counter()
     own = produce.by_algebra
 
-    def by_algebra(request: Any, kernel: Any, *others: Any) -> str:
+    def by_algebra(kernel: Any, samples: Any) -> str:
         try:
-            said = own(request, kernel, *others)
+            said = own(kernel, samples)
         except verify.Mismatch as error:
             counts["differs"] += 1
-            print(f"{request.op}, {kernel.strategy}: {error}", flush=True)
+            print(f"{kernel.name}, {kernel.strategy}: {error}", flush=True)
             raise
         counts[said] += 1
         return said

@@ -55,6 +55,8 @@ class Kernel:
         choices: What was chosen for it, by the names of the knobs.
         telling: Sizes, each a list of a value for each symbol, that together take every branch of
             its loops that calls of few elements can take.
+        over_ring: The programs of its loops over the ring, see :mod:`.algebra`, or why there are
+            none; empty if nobody asked.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Kernel:
     choices: Chosen = field(default_factory=dict)
     forwards: list[list[int]] = field(default_factory=list)
     telling: list[list[int]] = field(default_factory=list)
+    over_ring: bytes | str = field(default="", repr=False)
 
     @property
     def guarded(self) -> str:
@@ -200,9 +203,7 @@ class Written:
 
     @functools.cached_property
     def proof(self) -> Proof:
-        """What is proven of the loops; see docs/proofs.md. Over the ring they are the same."""
-        if self.target.over_ring:
-            return Proof(0, 0, ())
+        """What is proven of the loops; see docs/proofs.md."""
         with account.step("prove"):
             return prove(self.module.functions, self.plan.function.minimums)
 
@@ -235,8 +236,18 @@ class Written:
             packed=tuple(module.packed),
             choices=self.choices,
             forwards=[list(inputs) for inputs in module.forwards],
-            telling=[] if self.target.over_ring else self.telling(),
+            telling=self.telling(),
         )
+
+    def over_ring(self, name: str) -> bytes | str:
+        """Return the programs of the same loops over the ring, or why there are none."""
+        from composite.compiler.tvm.algebra.kernel import in_ring
+
+        with account.step("algebra"):
+            try:
+                return in_ring(self.module.named(name), self.module.stand_ins)
+            except NotCovered as answer:
+                return str(answer)
 
     def telling(self, known: Sequence[Mapping[str, int]] = ()) -> list[list[int]]:
         """Return sizes that take each branch of the loops which no known sizes take."""
@@ -251,13 +262,15 @@ class Written:
 class Module:
     """TIR functions by their symbols, the kernel first, and how it was made.
 
-    ``strategies`` are those of its stages, by their numbers.
+    ``strategies`` are those of its stages, by their numbers; ``stand_ins`` what stands over the
+    ring for parts of them, see :mod:`.tir.stand_ins`.
     """
 
     functions: dict[str, Any]
     strategies: dict[int, str]
     packed: list[Packed]
     choices: Choices
+    stand_ins: Any
     forwards: Forwards = ()
 
     @property
@@ -284,16 +297,19 @@ def make_module(
 ) -> Module:
     """Return the TIR of a plan: the kernel, and what packs its constants."""
     known, choices = Constants(constants), choices or Choices()
-    function, strategies, in_place = _kernel(plan, target, known, choices)
+    from composite.compiler.tvm.tir.block import Block
+
+    block = Block()
+    function, strategies, in_place = _kernel(plan, target, known, choices, block)
     functions = {name: function.with_attr("tirx.noalias", not in_place)}
     for i, pack_function in enumerate(known.functions):
         functions[f"{name}_pack{i}"] = pack_function().with_attr("tirx.noalias", True)
     named = {symbol: f.with_attr("global_symbol", symbol) for symbol, f in functions.items()}
-    return Module(named, strategies, known.packed, choices, in_place)
+    return Module(named, strategies, known.packed, choices, block.stand_ins, in_place)
 
 
 def _kernel(
-    plan: Plan, target: Target, constants: Constants, choices: Choices
+    plan: Plan, target: Target, constants: Constants, choices: Choices, block: Any
 ) -> tuple[Any, dict[int, str], Forwards]:
     """Return the TIR function of a plan, the strategies of its stages, and what it forwards."""
     from tvm import tirx
@@ -303,9 +319,8 @@ def _kernel(
     from composite.compiler.tvm.strategy import joined_stages, strategies_of
     from composite.compiler.tvm.strategy.context import Context, InPlaceWriter
     from composite.compiler.tvm.strategy.temporaries import Temporaries
-    from composite.compiler.tvm.tir.block import Block, symbol_vars
+    from composite.compiler.tvm.tir.block import symbol_vars
 
-    block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
     space = Space({}, symbols)
     listed = strategies_of(target.device)

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from composite.compiler.tvm.build import Kernel
@@ -40,9 +40,6 @@ def link(kernels: Kernel | Iterable[Kernel], path: str | Path, runtime: str | Pa
     """
     several = [kernels] if isinstance(kernels, Kernel) else list(kernels)
     path = Path(path)
-    if several[0].target.over_ring:
-        path.write_bytes(_programs(several))
-        return
     with tempfile.TemporaryDirectory(prefix=".link-", dir=path.parent) as folder:
         files = []
         for kernel in several:
@@ -69,19 +66,10 @@ def link(kernels: Kernel | Iterable[Kernel], path: str | Path, runtime: str | Pa
 def linked(kernels: Kernel | Iterable[Kernel], runtime: str | Path | None) -> bytes:
     """Return the bytes of the library that `link` writes. LinkError too if no folder has room."""
     several = [kernels] if isinstance(kernels, Kernel) else list(kernels)
-    if several[0].target.over_ring:
-        return _programs(several)
     with tempfile.TemporaryDirectory(prefix="composite-", dir=_roomy()) as folder:
         path = Path(folder) / "kernels.so"
         link(several, path, runtime)
         return path.read_bytes()
-
-
-def _programs(kernels: Sequence[Kernel]) -> bytes:
-    """Return the file of a kernel over the ring, whose programs are not linked."""
-    (kernel,) = kernels
-    (data,) = kernel.objects.values()
-    return data
 
 
 def _roomy() -> str:

@@ -15,15 +15,8 @@ def objects(name: str, builds: Sequence[Mapping[str, Any]], target: Target) -> d
 
     Each build has the function of the kernel first, and then those that pack its constants. A
     constant is packed once, in vectors that wait for memory: to optimize that takes longer than it
-    saves. Over the ring the functions are a program of steps instead.
+    saves.
     """
-    if target.over_ring:
-        from composite.compiler.tvm.algebra.kernel import in_ring
-
-        with account.step("generate"):
-            return {
-                f"{name}.o": in_ring({k: f for functions in builds for k, f in functions.items()})
-            }
     kernels: dict[str, Any] = {}
     packers: dict[str, Any] = {}
     for (symbol, kernel), *others in (functions.items() for functions in builds):

@@ -44,14 +44,12 @@ class Target:
         isa: The level that a CPU must have to run the kernel.
         cores: How many threads the schedule is made for.
         machine: The processor that the schedule is made for.
-        over_ring: Whether floats stand for elements of a ring, see :mod:`.algebra`; of CPUs alone.
     """
 
     mcpu: str
     isa: str
     cores: int
     machine: Machine | GpuMachine
-    over_ring: bool = False
 
     @classmethod
     def of(cls, isa: str, cores: int, machine: Machine | None = None) -> Target:
@@ -96,7 +94,7 @@ class Target:
     def key(self) -> str:
         """A short text that differs where the generated code does."""
         machine = "" if self.machine == LEVELS.get(self.isa) else f"-{self.machine.name}"
-        return f"{self.isa}-{self.cores}{machine}{'-ring' * self.over_ring}"
+        return f"{self.isa}-{self.cores}{machine}"
 
     @property
     def has_fma(self) -> bool:

@@ -18,7 +18,7 @@ from composite.compiler.emit.library import LibraryKernel
 from composite.compiler.emit.timings import KernelTiming
 from composite.compiler.tvm.choices import Chosen
 from composite.compiler.tvm.target import CudaTarget, Target
-from composite.kernels import chosen, cpu, gpu, produce, verdicts, verify
+from composite.kernels import algebra, chosen, cpu, gpu, produce, verdicts, verify
 from composite.kernels.decisions import Decision, Point, Times
 from composite.kernels.expansions import Inexpandable
 from composite.kernels.tuned import Database
@@ -97,13 +97,15 @@ def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -
         own = name(op, wanted, target, choices)
         if isinstance(target, CudaTarget):
             return _for_gpu(op, wanted, target, own, plan, choices)
-        compiled = produce.compile_object(wanted, target, own, choices)
+        compiled = produce.compile_object(
+            wanted, target, own, choices, over_ring=algebra.is_wanted(ahead_of_time=True)
+        )
     record = cpu.record_of(wanted, compiled, target, tuned=bool(choices))
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
         backend.link(compiled, path, None if target.is_foreign else native.library_path())
         with _checking(op, wanted):
-            accuracy = produce.check(wanted, compiled, path, ahead_of_time=True)
+            accuracy = produce.check(wanted, compiled, path)
         record = produce.with_accuracy(record, wanted, accuracy)
         timing = None
         if not target.is_foreign:

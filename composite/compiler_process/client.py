@@ -70,10 +70,11 @@ def task_of(  # noqa: PLR0913 - all that a kernel depends on
     choices: Chosen = MappingProxyType({}),
     name: str = "",
     runtime: str | None = None,
+    over_ring: bool = False,
 ) -> Task:
     """A task for `library` (a FunctionDefLibrary): its loops; with a `name`, its object files.
 
-    With the path of the `runtime`, a library that can be loaded too.
+    With the path of the `runtime`, a library that can be loaded too; `over_ring`: programs too.
     """
     return Task(
         function=library.SerializeToString(deterministic=True),
@@ -86,6 +87,7 @@ def task_of(  # noqa: PLR0913 - all that a kernel depends on
         name=name,
         link=runtime is not None,
         runtime=runtime or "",
+        over_ring=over_ring,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import traceback
+from dataclasses import replace
 from typing import Any
 
 from composite.compiler import account
@@ -44,6 +45,8 @@ def perform(task: Task) -> Made:
     if not task.name:
         return Made(loops)
     kernel = written.generate(task.name)
+    if task.over_ring:
+        kernel = replace(kernel, over_ring=written.over_ring(task.name))
     if not task.link:
         return Made(loops, kernel)
     with account.step("link"):

@@ -21,6 +21,7 @@ from composite.compiler_process.messages import Message
 
 _ELSEWHERE = (
     "objects",
+    "over_ring",
     "packed",
     "proof",
     "target",
@@ -57,6 +58,7 @@ class Task:
         name: a C identifier; "" asks for the loops alone.
         link: a library is wanted, or machine code for a GPU.
         runtime: the library that it names as needed; "": none.
+        over_ring: its programs over the ring are wanted, too.
     """
 
     function: bytes = field(repr=False)
@@ -69,6 +71,7 @@ class Task:
     name: str = ""
     link: bool = False
     runtime: str = ""
+    over_ring: bool = False
 
     def message(self) -> Message:
         """The task as it is sent."""
@@ -82,6 +85,7 @@ class Task:
             "name": self.name,
             "link": self.link,
             "runtime": self.runtime,
+            "over_ring": self.over_ring,
         }
         return Message(facts, [self.function, self.schema])
 
@@ -125,6 +129,9 @@ class Made(NamedTuple):
             facts["packed"] = [dataclasses.astuple(one) for one in self.kernel.packed]
             facts["objects"] = list(self.kernel.objects)
             data += self.kernel.objects.values()
+            programs = self.kernel.over_ring
+            facts["over_ring"] = "" if isinstance(programs, bytes) else programs
+            data += [programs] if isinstance(programs, bytes) else []
         if self.library is not None:
             data.append(self.library)
         return Message(facts, data)
@@ -177,11 +184,18 @@ def answered(task: Task, message: Message) -> Made:
         return Made(loops)
     objects = dict(zip(facts["objects"], message.data, strict=False))
     packed = tuple(Packed(*one) for one in facts["packed"])
+    number = len(objects) + bool(task.link)
+    over_ring = message.data[len(objects)] if len(message.data) > number else facts["over_ring"]
     unproven = tuple(Unproven(**one) for one in facts["proof"].pop("unproven"))
     loads = facts["proof"].pop("loads")
     loads = None if loads is None else tuple(loads)
     proof = Proof(**facts["proof"], unproven=unproven, loads=loads)
     kernel = Kernel(
-        **facts["kernel"], objects=objects, packed=packed, proof=proof, target=task.target
+        **facts["kernel"],
+        objects=objects,
+        packed=packed,
+        proof=proof,
+        target=task.target,
+        over_ring=over_ring,
     )
     return Made(loops, kernel, library)

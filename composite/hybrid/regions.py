@@ -22,7 +22,7 @@ from composite.hybrid import packing
 from composite.hybrid.freezing import Frozen
 from composite.hybrid.graph import Graph, graph_of
 from composite.hybrid.values import Dims, Value, Values
-from composite.kernels import memory, produce, refusals, shapes, verify
+from composite.kernels import algebra, memory, produce, refusals, shapes, verify
 from composite.kernels.expansions import Inexpandable
 from composite.ops import call, function_op, functions
 
@@ -190,10 +190,10 @@ def _compiled(request: KernelRequest) -> Kernel:
     target = Target.host()
     if request.constants:
         try:
-            return produce.compile_object(request, target)
+            return produce.compile_object(request, target, over_ring=algebra.is_wanted())
         except NotCovered:  # it reads them where they lie, or there is no kernel at all
             request = replace(request, constants=())
-    return produce.compile_object(request, target)
+    return produce.compile_object(request, target, over_ring=algebra.is_wanted())
 
 
 def _is_at_any_size(request: KernelRequest, answer: NotCovered) -> bool:

@@ -202,13 +202,13 @@ def compile_kernel(
         record = checked(request, record, image, tensor_float_32=target.tensor_float_32)
         return replace(record, library_sha256=sha256(image), toolchain=toolchain_key()), image
     name = kernel_name(request, choices)
-    made = _linked(request, target, name, choices, stopping)
+    made = _linked(request, target, name, choices, stopping, over_ring=algebra.is_wanted())
     kernel, library = made.kernel, made.library
     assert library is not None, "it was asked for"
     assert isinstance(kernel, Kernel), "it was asked for"
     with memory.file(library) as path:
         record = cpu.record_of(request, kernel, target, tuned=bool(choices))
-        record = with_accuracy(record, request, check(request, kernel, path, stopping))
+        record = with_accuracy(record, request, check(request, kernel, path))
     return replace(record, library_sha256=sha256(library), toolchain=toolchain_key()), library
 
 
@@ -242,45 +242,42 @@ def checked(
     return with_accuracy(record, request, found)
 
 
-def _linked(
-    request: KernelRequest,
-    target: Target,
-    name: str,
-    choices: Chosen,
-    stopping: Callable[[], bool],
-) -> Made:
-    return _compiled(request, target, name, choices, runtime=_runtime(), stopping=stopping)
-
-
-def _runtime() -> str:
-    return str(native.library_path().resolve())
+def _linked(*asked: Any, **wanted: Any) -> Made:
+    return _compiled(*asked, runtime=str(native.library_path().resolve()), **wanted)
 
 
 def compile_object(
-    request: KernelRequest, target: Target, name: str | None = None, choices: Chosen = NOTHING
+    request: KernelRequest,
+    target: Target,
+    name: str | None = None,
+    choices: Chosen = NOTHING,
+    *,
+    over_ring: bool = False,
 ) -> Kernel:
     """Compiles the kernel of a request; `name` is another one than kernel_name's.
+
+    `over_ring`: so that its check compares it with its body by algebra.
 
     NotCovered when there cannot be one, Inexpandable when there is nothing to compile; and what the
     client raises.
     """
-    kernel = _compiled(request, target, name or kernel_name(request, choices), choices).kernel
+    name = name or kernel_name(request, choices)
+    kernel = _compiled(request, target, name, choices, over_ring=over_ring).kernel
     assert isinstance(kernel, Kernel), "it was asked for"
     return kernel
 
 
-def _compiled(  # noqa: PLR0913 - what is made, of what, and how far
+def _compiled(
     request: KernelRequest,
     target: Target,
     name: str,
     choices: Chosen,
-    *,
-    runtime: str | None = None,
     stopping: Callable[[], bool] = client.never,
+    **wanted: Any,
 ) -> Made:
     activity.step("compile")
     start = time.perf_counter()
-    made = _perform(request, target, choices, stopping, name=name, runtime=runtime)
+    made = _perform(request, target, choices, stopping, name=name, **wanted)
     native.call("composite_count_compile")
     logger.info("%s: kernel %s compiled in %.2f s", request.op, name, time.perf_counter() - start)
     return made
@@ -339,37 +336,24 @@ def check(
     request: KernelRequest,
     kernel: Kernel,
     library: Path,
-    stopping: Callable[[], bool] = client.never,
-    *,
-    ahead_of_time: bool = False,
 ) -> verify.Accuracy:
-    """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
+    """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error.
+
+    It is compared with its body by algebra if its programs over the ring were asked for.
+    """
     samples = samples_of(request, kernel.minimums, kernel.divisors, telling=kernel.telling)
     found = compare(verify.Oracle(samples), kernel, library)
-    if not algebra.is_wanted(ahead_of_time=ahead_of_time):
+    if not kernel.over_ring:
         return found
-    return found._replace(algebra=by_algebra(request, kernel, samples, stopping))
+    return found._replace(algebra=by_algebra(kernel, samples))
 
 
-def by_algebra(
-    request: KernelRequest,
-    kernel: Kernel,
-    samples: Samples,
-    stopping: Callable[[], bool] = client.never,
-) -> str:
+def by_algebra(kernel: Kernel, samples: Samples) -> str:
     """What is said of a kernel over the ring; verify.Mismatch where it differs there."""
-    target, name = replace(kernel.target, over_ring=True), f"{kernel.name}_ring"
-    with account.step("algebra"), account.apart():
-        try:
-            made = _perform(
-                request, target, kernel.choices, stopping, name=name, runtime=_runtime()
-            )
-        except NotCovered as answer:
-            return algebra.uncovered(answer)
-        assert isinstance(made.kernel, Kernel), "it was asked for"
-        assert made.library is not None, "it was asked for"
-        with memory.file(made.library) as path:
-            return algebra.compared(path, made.kernel, samples)
+    if isinstance(kernel.over_ring, str):
+        return algebra.uncovered(kernel.over_ring)
+    with account.step("algebra"), memory.file(kernel.over_ring) as path:
+        return algebra.compared(path, kernel, samples)
 
 
 def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accuracy:

@@ -72,10 +72,7 @@ def _einsum(node: Any, *operands: Words) -> Words:
     equation = node.attr["equation"].s.decode()
     if len(operands) != 2:
         return np.einsum(equation, *operands)
-    a, b = operands
-    return w.bilinear(
-        lambda x, y: np.einsum(equation, x, y, optimize=True), a, b, min(a.size, b.size)
-    )
+    return w.contracted(equation, *operands)
 
 
 def _softmax_parts(x: Words) -> tuple[Words, Words, Words]:

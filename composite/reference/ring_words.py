@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from composite.binding import native
 from composite.compiler.tvm.algebra import ring
 
 Words = np.ndarray[Any, Any]
-
-_PART = 16  # bits
-_MASK = (1 << _PART) - 1
-_MOST_BITS = 2 * _PART  # of words whose products consist of three of parts
-_MOST_SUMMANDS = 1 << 20  # of 33 bits, whose sum float64 holds
 
 
 def width(words: Words) -> int:
@@ -67,32 +65,54 @@ def absolute(words: Words) -> Words:
     return larger(words, minus(words))
 
 
-def bilinear(function: Callable[[Any, Any], Any], a: Words, b: Words, count: int) -> Words:
-    """What a sum of `count` products is over the ring; `function` takes any dtype.
-
-    Words of 16 and 32 bits are multiplied as float64, in parts of 16 bits whose sums are exact:
-    NumPy has fast products of floats alone.
-    """
-    bits = width(a)
-    if bits > _MOST_BITS or count > _MOST_SUMMANDS:
-        return np.asarray(function(a, b), a.dtype)
-
-    def part(words: Words, number: int) -> Any:
-        return ((words >> (_PART * number)) & _MASK).astype(np.float64)
-
-    def whole(sums: Any) -> Any:
-        return np.asarray(sums).astype(np.uint64)
-
-    low = whole(function(part(a, 0), part(b, 0)))
-    if bits > _PART:
-        high = function(part(a, 0), part(b, 1)) + function(part(a, 1), part(b, 0))
-        low += whole(high) << np.uint64(_PART)
-    return np.asarray(low.astype(a.dtype))
-
-
 def product(a: Words, b: Words) -> Words:
-    """The matrix product, as `np.matmul`."""
-    return bilinear(np.matmul, a, b, a.shape[-1])
+    """The matrix product, as `np.matmul`, which is fast for floats alone."""
+    if b.ndim == 2:  # all rows in one
+        rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+        return _multiplied(rows, b).reshape(*a.shape[:-1], b.shape[-1])
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (a, b))
+    made = np.empty((*batch, a.shape[-2], b.shape[-1]), a.dtype)
+    for place in np.ndindex(*batch):
+        made[place] = _multiplied(a[place], b[place])
+    return made
+
+
+def _multiplied(a: Words, b: Words) -> Words:
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    made = np.empty((a.shape[0], b.shape[1]), a.dtype)
+    pointers = [ctypes.c_void_p(one.ctypes.data) for one in (a, b, made)]
+    numbers = [ctypes.c_int64(n) for n in (a.dtype.itemsize, *a.shape, b.shape[1])]
+    native.invoke(native.library().composite_multiply_words, *pointers, *numbers)
+    return made
+
+
+def contracted(equation: str, a: Words, b: Words) -> Words:
+    """What `np.einsum` makes of two operands."""
+    (first, second), wanted = (part.split(",") for part in equation.replace(" ", "").split("->"))
+    out = wanted[0]
+    once = all(len(set(term)) == len(term) for term in (first, second, out))
+    inner = [c for c in first if c in second and c not in out]
+    if (
+        "." in equation
+        or not once
+        or any(c not in out + second for c in first)
+        or any(c not in out + first for c in second)
+    ):
+        return np.einsum(equation, a, b)
+    batch = [c for c in first if c in second and c in out]
+    rows = [c for c in first if c not in second]
+    columns = [c for c in second if c not in first]
+    sizes = dict(zip(first + second, a.shape + b.shape, strict=True))
+
+    def matrices(words: Words, term: str, *groups: list[str]) -> Words:
+        order = [term.index(c) for group in groups for c in group]
+        return words.transpose(order).reshape([math.prod(sizes[c] for c in g) for g in groups])
+
+    left, right = matrices(a, first, batch, rows, inner), matrices(b, second, batch, inner, columns)
+    made = product(left, right)
+    order = [*batch, *rows, *columns]
+    return made.reshape([sizes[c] for c in order]).transpose([order.index(c) for c in out])
 
 
 def total(words: Words, axes: tuple[int, ...], *, keep: bool = False) -> Words:

@@ -24,13 +24,15 @@ import tvm
 
 from composite.binding import native
 from composite.compiler import tvm as backend
+from composite.compiler.tvm.algebra.kernel import in_ring
 from composite.compiler.tvm.proof import Unproven
+from composite.compiler.tvm.tir.stand_ins import StandIns
 from composite.kernels import host, verify
 from composite.kernels.samples import Sample, Samples
 from composite.ops import functions
 from composite.reference import adversarial, over_ring
 from composite.reference.evaluate import Evaluator
-from tests.mutation.kernels import RING, TARGET, Subject
+from tests.mutation.kernels import TARGET, Subject
 from tests.mutation.kinds import Kind
 from tests.mutation.rebuilding import Places
 
@@ -198,7 +200,7 @@ class Judge:
 
     def _run(self, kind: Kind, places: Places, folder: Path) -> Ran:
         written = self._subject.written
-        named = {n: kind.altered(f, places) for n, f in written.module.functions.items()}
+        named = {n: kind.altered(f, places) for n, f in self._subject.named.items()}
         floats = {n: kind.in_floats(f, TARGET, places) for n, f in named.items()}
         kernel = _Kernel(written, floats, folder / "floats.so")
         if kernel.stopped:
@@ -206,7 +208,7 @@ class Judge:
         answers = tuple(map(kernel.answer, self._floats))
         if kind.of_floats:
             return Ran(places.what, kernel.unproven, answers, self._right.ring)
-        ring = _Kernel(written, named, folder / "ring.words", RING)
+        ring = _Kernel(written, named, folder / "ring.words", over_ring=True)
         if ring.stopped:
             return Ran(places.what, kernel.unproven, stopped=ring.stopped)
         return Ran(places.what, kernel.unproven, answers, tuple(map(ring.answer, self._ring)))
@@ -248,25 +250,31 @@ class _Kernel:
         written: backend.Written,
         functions: dict[str, Any],
         path: Path,
-        target: backend.Target = TARGET,
+        *,
+        over_ring: bool = False,
     ) -> None:
         module = replace(written.module, functions=functions)
-        own = replace(written, module=module, target=target)
-        self._path = path
-        self.unproven = own.proof.unproven
-        self.stopped = ""
+        own = replace(written, module=module)
+        self._path, self._module = path, module
+        self.unproven: tuple[Unproven, ...] = ()
+        self._guarded = self.stopped = ""
         try:
-            self._kernel = own.generate(_NAME)
-            backend.link(self._kernel, path, native.library_path())
+            if over_ring:
+                path.write_bytes(in_ring(module.named(_NAME), StandIns()))
+                return
+            self.unproven = own.proof.unproven
+            kernel = own.generate(_NAME)
+            self._guarded = kernel.guarded
+            backend.link(kernel, path, native.library_path())
         except (backend.NotCovered, tvm.error.InternalError) as error:
             self.stopped = str(error)
 
     def answer(self, sample: Sample) -> Answer:
         """Run it as the numeric check does: guarded first where that is needed."""
-        kernel = self._kernel
-        run = partial(verify.results, self._path, _NAME, kernel.packed, kernel.forwards)
+        module = self._module
+        run = partial(verify.results, self._path, _NAME, module.packed, module.forwards)
         try:
-            found = [(n, [np.copy(y) for y in ys]) for n, ys in run(kernel.guarded, 0, sample)]
+            found = [(n, [np.copy(y) for y in ys]) for n, ys in run(self._guarded, 0, sample)]
         except host.Refused as error:
             return Answer([], str(error), refused=True)
         except (verify.Mismatch, RuntimeError) as error:

@@ -16,10 +16,10 @@ from composite.compiler import tvm as backend
 from composite.kernels import shapes as classes
 from tests.compiler.tvm.conftest import library_of
 from tests.compiler.tvm.exact import gradient
+from tests.compiler.tvm.standing import over_ring
 
 LEVEL = "x86-64-v3"
 TARGET = backend.Target.of(LEVEL, 2)
-RING = replace(TARGET, over_ring=True)
 NARROW = ("float16", "bfloat16")
 _BEYOND: tuple[Mapping[str, int], ...] = (
     {},
@@ -63,8 +63,17 @@ class Subject:
 
     @cached_property
     def written(self) -> backend.Written:
-        """The loops, with elementary functions as calls by their names."""
-        return backend.write(self.library(), self.shapes, target=RING, constants=self.constants)
+        """The loops."""
+        return backend.write(self.library(), self.shapes, target=TARGET, constants=self.constants)
+
+    @cached_property
+    def named(self) -> dict[str, Any]:
+        """The functions of the loops, with elementary functions as calls by their names."""
+        module = self.written.module
+        return {
+            name: f.with_body(over_ring(f.body, module.stand_ins))
+            for name, f in module.functions.items()
+        }
 
     @property
     def minimums(self) -> Mapping[str, int]:

@@ -12,7 +12,7 @@ from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.proof.phases import BARRIER
-from composite.compiler.tvm.tir.block import NAMED
+from composite.compiler.tvm.tir.stand_ins import NAMED
 from tests.compiler.tvm.rebuilding import Rebuilding
 from tests.mutation.lowered import FUNCTION, ROUNDING, cut, in_floats, is_rounding
 from tests.mutation.rebuilding import Altering, Changes, Places, rebuilt

@@ -17,7 +17,8 @@ from composite.compiler.tvm import math
 from composite.compiler.tvm.lower import normalization
 from composite.compiler.tvm.math import numeric
 from composite.compiler.tvm.target import Target
-from composite.compiler.tvm.tir.block import NAMED, Block, const
+from composite.compiler.tvm.tir.block import Block, const
+from composite.compiler.tvm.tir.stand_ins import NAMED
 from tests.compiler.tvm.rebuilding import Rebuilding
 from tests.mutation.rebuilding import Altering, Changes, Places, rebuilt
 

@@ -24,7 +24,7 @@ class Mistake(NamedTuple):
 
 def places(subject: Subject, kind: str) -> int:
     """How many places of a kind a kernel has."""
-    found, functions = Places(), subject.written.module.functions.values()
+    found, functions = Places(), subject.named.values()
     for function in functions:
         if KINDS[kind].of_floats:
             KINDS[kind].in_floats(function, subject.written.target, found)

@@ -32,7 +32,7 @@ def test_a_mistake_is_drawn_for_each_kind_that_has_places() -> None:
 @pytest.mark.parametrize("name", ["softmax", "packed product of bfloat16", "scatter"])
 def test_nothing_but_the_place_is_altered(name: str) -> None:
     """A kernel is altered at every place of a kind, and each alteration is another one."""
-    functions = SUBJECTS[name].written.module.functions
+    functions = SUBJECTS[name].named
     seen = set()
     for number in range(min(5, places(SUBJECTS[name], "constant changed"))):
         chosen = Places(number)

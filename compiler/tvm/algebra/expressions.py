@@ -1,8 +1,7 @@
 """Expressions over the ring, as instructions of a program: see :mod:`.program`.
 
-Arithmetic on floats becomes that of the ring. What computes an elementary function is replaced
-before, where it is written: :attr:`Block.named` has the functions of :mod:`..math` written as calls
-by name.
+Arithmetic on floats becomes that of the ring. Of what computes an elementary function the stand-in
+is read, see :mod:`..tir.stand_ins`.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from tvm import ir, tirx
 from tvm.ir.prim import expr as prim
 
 from composite.compiler.tvm.algebra import program, ring
-from composite.compiler.tvm.algebra.memory import INT64, Buffer, kind_of, place_of
-from composite.compiler.tvm.algebra.program import Kind, Value, Writer
+from composite.compiler.tvm.algebra.memory import INT64, Accesses, kind_of
+from composite.compiler.tvm.algebra.program import Kind, Value
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.math import bfloat16
-from composite.compiler.tvm.tir.block import NAMED
+from composite.compiler.tvm.tir.stand_ins import NAMED
 
 _COMPUTED = {
     tirx.Add: "add",
@@ -48,17 +47,8 @@ _LIBRARY = {"fmodf": "fmod", "fmod": "fmod"}
 """Functions of the C library."""
 
 
-class Expressions:
-    """Makes a program of expressions.
-
-    Attributes:
-        out: The program.
-        buffers: What is loaded and stored, by the hashes of the buffers' variables.
-    """
-
-    def __init__(self) -> None:
-        self.out = Writer()
-        self.buffers: dict[int, Buffer] = {}
+class Expressions(Accesses):
+    """Makes a program of expressions."""
 
     def branches(self, condition: Value, cases: Sequence[Callable[[], object]]) -> None:
         """Write what runs if a condition holds, and otherwise."""
@@ -80,22 +70,10 @@ class Expressions:
         """Copy words to a place."""
         self.out.emit("move", 0, kind.size, 0, self.out.depth, place, value.place)
 
-    def address(self, buffer: Buffer, index: Any) -> tuple[tuple[str, str], list[int], int]:
-        """Return instructions that load and store, the rest of their places, and their scale."""
-        scale = buffer.element.lanes
-        if type(index) is not tirx.Ramp:
-            if kind_of(index).lanes > 1:
-                wide = self.value(index)
-                return ("gather", "scatter"), [wide.place, buffer.place], scale
-            return ("load", "store"), [self.index(index).place, buffer.place], scale
-        base, stride = self.index(index.base), index.stride
-        if isinstance(stride, tirx.IntImm) and int(stride.value) == 1:
-            return ("load", "store"), [base.place, buffer.place], scale
-        step = self.index(stride)
-        return ("load_apart", "store_apart"), [base.place, buffer.place, step.place], scale
-
     def value(self, e: Any) -> Value:
         """Return what an expression is over the ring."""
+        if (stand_in := self.stand_ins.of(e)) is not None:
+            e = stand_in
         kind = type(e)
         if kind is tirx.IntImm:
             own = kind_of(e)
@@ -117,6 +95,8 @@ class Expressions:
 
     def into(self, e: Any, place: int) -> Value:
         """Compute an expression, at a place if its last instruction may be told one."""
+        if (stand_in := self.stand_ins.of(e)) is not None:
+            e = stand_in
         kind = type(e)
         if kind in (tirx.IntImm, tirx.FloatImm) or (place and self.out.known(hash(e))):
             return self.value(e)
@@ -132,17 +112,6 @@ class Expressions:
 
     def _variable(self, e: Any, _: int) -> Value:
         raise NotCovered(f"{e} is no variable of the loops")
-
-    def _load(self, e: Any, into: int) -> Value:
-        out, index = self.out, e.indices[0]
-        buffer, kind = self.buffers[hash(e.source)], kind_of(e)
-        known = place_of(buffer, index)
-        if known is not None and kind.size == buffer.element.size:
-            return Value(known, out.moment)
-        op, places, scale = self.address(buffer, index)
-        place = into or out.slot(kind.size, out.moment)
-        out.emit(op[0], kind.number, kind.lanes, scale, out.moment, place, *places)
-        return Value(place, out.moment)
 
     def _arithmetic(self, e: Any, into: int) -> Value:
         out, kind, op = self.out, kind_of(e), _COMPUTED[type(e)]
@@ -208,11 +177,13 @@ class Expressions:
 
     def _broadcast(self, e: Any, into: int) -> Value:
         kind = kind_of(e)
+        if self.stand_ins.of(e.value) is not None:
+            return self.out.compute("spread", kind, kind.size, self.value(e.value), into=into)
         if type(e.value) is tirx.FloatImm:
             return self._float(e.value, kind.lanes)
         if type(e.value) is tirx.IntImm:
             return self.out.constant(program.words(int(e.value.value), kind))
-        return self.out.compute("spread", kind, kind.size, self.value(e.value), into=into)
+        return self.repeated(e.value, kind, into)
 
     def _shuffle(self, e: Any, _: int) -> Value:
         out, kind = self.out, kind_of(e)
@@ -372,7 +343,7 @@ _BITWISE = {
 }
 _RULES: dict[type, Callable[[Expressions, Any, int], Value]] = {
     ir.Var: Expressions._variable,
-    ir.TensorLoad: Expressions._load,
+    ir.TensorLoad: Expressions.load,
     tirx.Not: Expressions._not,
     prim.BitwiseNot: Expressions._opposite,
     tirx.Select: Expressions._select,

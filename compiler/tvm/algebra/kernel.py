@@ -16,24 +16,32 @@ from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.algebra import program
 from composite.compiler.tvm.algebra.expressions import Expressions
-from composite.compiler.tvm.algebra.memory import KINDS, Buffer, any_kind, kind_of, place_of
+from composite.compiler.tvm.algebra.memory import (
+    KINDS,
+    Buffer,
+    Hidden,
+    any_kind,
+    kind_of,
+    place_of,
+)
 from composite.compiler.tvm.algebra.program import Value
 from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.tir.stand_ins import StandIns
 
 _PLACE = 32  # bits of a place within a buffer
 _IN_FRAME = 16 * 1024  # bytes of a workspace that a frame has room for
 
 
-def in_ring(functions: Mapping[str, Any]) -> bytes:
+def in_ring(functions: Mapping[str, Any], stand_ins: StandIns) -> bytes:
     """Return the library of TIR functions over the ring; NotCovered where one has no meaning."""
-    return program.library([_Loops(f).program(name) for name, f in functions.items()])
+    return program.library([_Loops(f, stand_ins).program(name) for name, f in functions.items()])
 
 
 class _Loops(Expressions):
     """Makes a program of statements."""
 
-    def __init__(self, function: Any) -> None:
-        super().__init__()
+    def __init__(self, function: Any, stand_ins: StandIns) -> None:
+        super().__init__(stand_ins)
         self._function = function
         self._parallel = 0  # how many parallel loops, or teams, are around
 
@@ -77,6 +85,8 @@ class _Loops(Expressions):
         statements = list(s.seq)
         for one, following in itertools.zip_longest(statements, statements[1:]):
             if type(one) is tir_stmt.AllocBuffer:
+                if self.stand_ins.hides(one.buffer):
+                    continue
                 whole = type(following) is tir_stmt.BufferStore
                 self._allocate(one.buffer, fill=not (whole and _fills(one.buffer, following)))
             else:
@@ -147,7 +157,10 @@ class _Loops(Expressions):
         self._parallel -= 1
 
     def _if(self, s: Any) -> None:
-        condition = self.value(s.condition)
+        try:
+            condition = self.value(s.condition)
+        except Hidden:  # a case of a function that is stood for
+            return
         cases = [s.then_case] if s.else_case is None else [s.then_case, s.else_case]
         self.branches(condition, [partial(self._statement, case) for case in cases])
         self.out.end_statement()
@@ -192,16 +205,20 @@ class _Loops(Expressions):
             raise NotCovered(f"{name or type(s.value).__name__} has no meaning over the ring")
 
     def _store(self, s: Any) -> None:
+        if self.stand_ins.hides(s.buffer):
+            return
         out, index = self.out, s.indices[0]
+        stored = self.stand_ins.of(s.buffer)
+        stored = s.value if stored is None else stored
         buffer = self.buffers[hash(s.buffer)]
         place = place_of(buffer, index)
         kind = kind_of(s.value)
         if place is not None and kind.size == buffer.element.size:
-            value = self.into(s.value, place)
+            value = self.into(stored, place)
             if value.place != place:
                 self.move(place, value, kind)
         else:
-            value = self.value(s.value)
+            value = self.value(stored)
             op, places, scale = self.address(buffer, index)
             lanes = kind.lanes
             out.emit(op[1], kind.number, lanes, scale, out.depth, value.place, *places)

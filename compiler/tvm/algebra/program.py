@@ -22,7 +22,7 @@ MAGIC = b"composite words 1\n".ljust(24, b"\0")
 OPS = (
     "end", "move", "add", "sub", "mul", "muladd", "and", "or", "xor", "shl", "shr",
     "div", "mod", "floordiv", "floormod", "min", "max", "eq", "ne", "lt", "le",
-    "select", "cast", "spread", "ramp", "load", "load_apart", "gather",
+    "select", "cast", "spread", "ramp", "load", "load_spread", "load_apart", "gather",
     "store", "store_apart", "scatter", "allocate", "fill", "loop", "next",
     "jump", "jump_unless", "parallel", "team", "meet", "call", "return", "assert",
 )  # fmt: skip

@@ -53,6 +53,9 @@ from composite.compiler.tvm.tir.block import (
 __all__ = ["Access", "Index", "Lane", "Space", "Storage", "Strided", "flat_index", "strided"]
 
 
+_NUMBERS = (tirx.FloatImm, tirx.IntImm)
+
+
 class Access:
     """Elements of tensors within one scope of a block."""
 
@@ -146,10 +149,20 @@ class Access:
             values.append(numeric.fence(value) if self._space.is_open(operand) else value)
         lanes = max(lanes_of(v) for v in values)
         result = node.body(self._block, *(spread(v, lanes) for v in values))
+        numbers = isinstance(result, _NUMBERS) and all(isinstance(v, _NUMBERS) for v in values)
+        if numbers and not any(result.same_as(v) for v in values):
+            self._note_folded(result, node, values)
         is_open = isinstance(result, tirx.Mul | tirx.Select)
         if is_open and numeric.element(result).startswith("float"):
             self._space.leave_open(tensor)
         return self._block.let(result)
+
+    def _note_folded(self, result: Expr, node: Pointwise, numbers: Sequence[Expr]) -> None:
+        """Note what stands for numbers that TVM folded: over the ring they are others."""
+        known = self._block.stand_ins
+        kept = [numeric.fence(n) if isinstance(n, tirx.FloatImm) else n for n in numbers]
+        kept = [known.of(n) or k for n, k in zip(numbers, kept, strict=True)]
+        known.add(result, node.body(Block(), *kept))
 
     def _constant(self, value: np.ndarray, tensor: Tensor) -> Expr:
         flat = value.reshape(-1)  # one value: the planner stores tables
@@ -160,8 +173,6 @@ class Access:
         if isinstance(value, dims.Poly):
             return tirx.Cast(dtype, index(self._space.size(value)))
         if dtype in ("float32", "float64"):
-            if self._block.named:  # TVM folds numbers, which are none over the ring
-                return numeric.fence(const(float(value), dtype))
             return numeric.literal(float(value), dtype)
         return const(bool(value) if dtype == "bool" else int(value), dtype)
 

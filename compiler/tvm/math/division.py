@@ -35,8 +35,11 @@ def _scale(block: Block, divisor: Expr) -> Expr:
     Below 1 it becomes 1/2 to 1, else 1 to 2. So no dividend overflows that is scaled up, and none
     underflows that is scaled down, unless the quotient does.
     """
-    if block.named:
-        return like(1.0, divisor)
+    with block.stand_ins.standing(like(1.0, divisor)) as found:
+        return found(_power_near(block, divisor))
+
+
+def _power_near(block: Block, divisor: Expr) -> Expr:
     mantissa, mask = _EXPONENTS[element(divisor)]
     integer = _integers(divisor)
     vector = with_lanes(integer, divisor)
@@ -54,8 +57,11 @@ def _scaled(_: Block, divisor: Expr, scale: Expr) -> Expr:
 def _high(block: Block, scaled: Expr) -> Expr:
     """Return the reciprocal, rounded towards zero."""
     nearest = block.let(like(1.0, scaled) / scaled)
-    if block.named:
-        return nearest
+    with block.stand_ins.standing(nearest) as found:
+        return found(_towards_zero(block, nearest, scaled))
+
+
+def _towards_zero(block: Block, nearest: Expr, scaled: Expr) -> Expr:
     integer = _integers(scaled)
     smaller = bits(nearest, integer) - const(1, with_lanes(integer, scaled))
     too_large = multiply_add(block, nearest, scaled, like(-1.0, scaled)) > like(0.0, scaled)
@@ -67,8 +73,11 @@ def _low(block: Block, scaled: Expr, high: Expr) -> Expr:
 
     Of its sign, as infinite dividends would make NaN of two parts of different signs, or of zero.
     """
-    if block.named:
-        return like(0.0, scaled)
+    with block.stand_ins.standing(like(0.0, scaled)) as found:
+        return found(_rest(block, scaled, high))
+
+
+def _rest(block: Block, scaled: Expr, high: Expr) -> Expr:
     minus = multiply_add(block, high, scaled, like(-1.0, scaled))
     rest = block.let((like(0.0, scaled) - minus) * high)
     return block.let(choose(minus < like(0.0, scaled), rest, high * like(2.0**-60, high)))

@@ -138,11 +138,9 @@ def to_storage(block: Block, value: Expr, dtype: str) -> Expr:
     if known is not None:
         return known
     if dtype == "bfloat16":
-        if block.named:
-            return convert(bits(value, "uint32"), "uint16")
-        if block.flushes and lanes_of(value) % bfloat16.LANES == 0:
-            return bfloat16.rounded(block, value)
-        return _to_bfloat16(block, value)
+        with block.stand_ins.standing(convert(bits(value, "uint32"), "uint16")) as found:
+            flushes = block.flushes and lanes_of(value) % bfloat16.LANES == 0
+            return found((bfloat16.rounded if flushes else _to_bfloat16)(block, value))
     return convert(value, storage_dtype(dtype))
 
 
@@ -183,11 +181,16 @@ def cast(block: Block, x: Expr, source: str, target: str) -> Expr:
         return differ(x, like(0, x))
     if target in ("float16", "bfloat16"):
         return round_to(block, convert(x, "float32"), target)
-    if "float" in source and block.named:
-        return convert(x, target)
-    if "float" in source and target in _NARROW_INTEGERS:
+    if "float" in source and "int" in target:
+        with block.stand_ins.standing(convert(x, target)) as found:
+            return found(_to_integer(block, x, target))
+    return convert(x, target)
+
+
+def _to_integer(block: Block, x: Expr, target: str) -> Expr:
+    if target in _NARROW_INTEGERS:
         return convert(block.let(convert(_inside(block, x, target), "int32")), target)
-    if "float" in source and target in ("int32", "int64"):
+    if target in ("int32", "int64"):
         return convert(_inside(block, x, target), target)
     return convert(x, target)
 

@@ -170,7 +170,6 @@ class Context:
     def __post_init__(self) -> None:
         """Tell the block what it is written for."""
         self.block.fuses = self.target.has_fma
-        self.block.named = self.target.over_ring
 
     @property
     def machine(self) -> Machine:

@@ -16,12 +16,11 @@ from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.tir.stand_ins import StandIns
 
 Buffer = Any
 Stmt = Any
 INDEX = "int64"
-NAMED = "composite_named_"
-"""What begins the names of calls that stand for elementary functions: see `Block.named`."""
 _STACK_BYTES = 16 * 1024
 
 
@@ -114,14 +113,14 @@ class Block:
         fuses: Whether the target has fused multiply-adds; arithmetic that relies on them has
             another form without.
         flushes: Whether bfloat16 is rounded by the target's instruction, which flushes denormals.
-        named: Whether functions of floats are written as calls by name, for :mod:`..algebra`.
+        stand_ins: What stands over the ring for floats that are written out.
         checks: How many statements it has that may end the call with an error.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stand_ins: StandIns | None = None) -> None:
         self.fuses = False
         self.flushes = False
-        self.named = False
+        self.stand_ins = stand_ins or StandIns()
         self.checks = 0
         self._scopes: list[list[Stmt]] = [[]]
         self._holds: bool | None = None  # the condition of the last `when`, if it is known
@@ -232,6 +231,7 @@ class Block:
         TVM turns a local buffer of 1 KB or more into a heap workspace unless told not to.
         """
         buffer = tirx.decl_buffer((count,), dtype, self.name(hint), scope="local")
+        self.stand_ins.note(buffer)
         keep = {"disable_lower_builtin": tirx.IntImm("bool", 1)}
         self.add(tir_stmt.AllocBuffer(buffer, keep))
         return buffer

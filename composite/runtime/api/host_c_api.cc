@@ -18,6 +18,7 @@
 #include "composite/runtime/launch/fixed_team.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "composite/runtime/run/kernel_call.h"
+#include "composite/runtime/words/arithmetic.h"
 #include "composite/runtime/words/program.h"
 #include "composite/runtime/words/run.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -180,4 +181,16 @@ absl::Status CallOutsideGraph(const composite_kernel_call* call) {
 
 extern "C" int composite_call_kernel(const composite_kernel_call* call, composite_buffer* error) {
   return composite::Reply(error, [&] { return composite::CallOutsideGraph(call); });
+}
+
+extern "C" int composite_multiply_words(const void* a, const void* b, void* product, int64_t bytes,
+                                        int64_t rows, int64_t inner, int64_t columns,
+                                        composite_buffer* error) {
+  return composite::Reply(error, [&] {
+    const bool done =
+        composite::words::ArithmeticOfCpu().multiply({bytes, a, b, product, rows, inner, columns});
+    return done ? absl::OkStatus()
+                : absl::InvalidArgumentError(absl::StrCat("no product of words of ", bytes,
+                                                          " bytes, or no memory for it"));
+  });
 }

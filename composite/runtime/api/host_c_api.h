@@ -42,6 +42,13 @@ typedef struct {
 COMPOSITE_EXPORT int composite_call_kernel(const composite_kernel_call* call,
                                            composite_buffer* error);
 
+/* The product of two matrices of unsigned integers, which wrap; all three are row-major and
+ * compact, their words of 2, 4 or 8 bytes. 0, or an absl::StatusCode and the message in *error:
+ * INVALID_ARGUMENT for words of other sizes, or if there is no memory for a part of `b`. */
+COMPOSITE_EXPORT int composite_multiply_words(const void* a, const void* b, void* product,
+                                              int64_t bytes, int64_t rows, int64_t inner,
+                                              int64_t columns, composite_buffer* error);
+
 #ifdef __cplusplus
 }
 #endif

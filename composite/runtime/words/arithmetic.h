@@ -1,22 +1,25 @@
-// What instructions do that compute words of others: functions by op, kind and lanes.
+// What computes words, for the level of the CPU.
 #ifndef COMPOSITE_RUNTIME_WORDS_ARITHMETIC_H_
 #define COMPOSITE_RUNTIME_WORDS_ARITHMETIC_H_
 
-#include <cstdint>
-
+#include "composite/runtime/words/factors.h"
 #include "composite/runtime/words/program.h"
 
 namespace composite {
 namespace words {
 
-inline char* At(char* const* buffers, Place place) {
-  return buffers[place >> 32] + static_cast<uint32_t>(place);
-}
+struct Arithmetic {
+  // What computes the result of an instruction; null if it is none of these.
+  Compute (*compute_of)(const Instruction& instruction);
+  // Multiplies words of 2, 4 or 8 bytes. False for others, or if there is no memory.
+  bool (*multiply)(const Factors& factors);
+};
 
-using Compute = void (*)(const Instruction& instruction, char* const* buffers);
+extern const Arithmetic kBaseline;
+extern const Arithmetic kAvx2;
 
-// What computes the result of an instruction; null if it is none of these.
-Compute ComputeOf(const Instruction& instruction);
+// The one that this CPU runs, and the environment allows.
+const Arithmetic& ArithmeticOfCpu();
 
 }  // namespace words
 }  // namespace composite

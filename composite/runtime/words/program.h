@@ -20,7 +20,7 @@ namespace words {
 enum Op : int64_t {
   kEnd, kMove, kAdd, kSub, kMul, kMulAdd, kAnd, kOr, kXor, kShl, kShr,
   kDiv, kMod, kFloorDiv, kFloorMod, kMin, kMax, kEq, kNe, kLt, kLe,
-  kSelect, kCast, kSpread, kRamp, kLoad, kLoadApart, kGather,
+  kSelect, kCast, kSpread, kRamp, kLoad, kLoadSpread, kLoadApart, kGather,
   kStore, kStoreApart, kScatter, kAllocate, kFill, kLoop, kNext,
   kJump, kJumpUnless, kParallel, kTeam, kMeet, kCall, kReturn, kAssert,
   kOps,
@@ -30,7 +30,8 @@ enum Op : int64_t {
 // What a word is; the numbers are those of KINDS in program.py.
 enum Kind : int64_t { kUint8, kInt8, kUint16, kInt16, kUint32, kInt32, kUint64, kInt64, kKinds };
 
-// A place is a buffer, in the upper 32 bits, and bytes behind its begin. Buffer 0 is the frame.
+// A place is a buffer, in the upper 32 bits, and bytes behind its begin. Buffer 0 is the frame,
+// whose first words are 0.
 using Place = int64_t;
 
 struct Instruction {
@@ -43,6 +44,9 @@ struct Instruction {
   Place b;
   Place c;
 };
+
+// What computes the result of an instruction.
+using Compute = void (*)(const Instruction& instruction, char* const* buffers);
 
 // A dim that an argument must have.
 struct Size {

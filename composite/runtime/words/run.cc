@@ -16,7 +16,7 @@ namespace composite {
 namespace words {
 namespace {
 
-constexpr int kNothing = 0xFF;                    // each byte of memory that holds no number
+constexpr int64_t kZeros = 64;                    // bytes, with which a frame begins
 constexpr int64_t kMostBytes = int64_t{1} << 40;  // of a buffer
 
 // Kinds of errors, and the message of one.
@@ -29,7 +29,8 @@ class Running {
  public:
   Running(const Program& program, FixedTeam& team) : program_(program), team_(team) {
     computes_.reserve(program.code.size());
-    for (const Instruction& i : program.code) computes_.push_back(ComputeOf(i));
+    const Arithmetic& arithmetic = ArithmeticOfCpu();
+    for (const Instruction& i : program.code) computes_.push_back(arithmetic.compute_of(i));
   }
 
   const Program& program() const { return program_; }
@@ -68,6 +69,7 @@ class Task {
     bytes_.resize(running.program().buffers);
     if (frame_ == nullptr) return;
     std::memset(frame_.get(), kNothing, running.program().frame);
+    std::memset(frame_.get(), 0, kZeros);
     SetFrame();
   }
 
@@ -126,9 +128,9 @@ class Task {
     if (first < 0 || first > room - count) return nullptr;
     return buffers_[buffer >> 32] + begin + (first << shift);
   }
-  // The memory of the elements of a load or a store of one piece.
-  char* Piece(const Instruction& i) {
-    return Elements(i.b, Number(i.a) * i.extra, i.lanes, i.kind / 2);
+  // The memory of the elements of a load or a store of one piece, or of a single one.
+  char* Piece(const Instruction& i, int64_t elements) {
+    return Elements(i.b, (Number(i.a) + Number(i.c)) * i.extra, elements, i.kind / 2);
   }
   // Copies between words and elements that are a distance apart, or anywhere.
   bool Move(const Instruction& i, bool store, Place words, Place index, Place buffer);
@@ -226,14 +228,21 @@ bool Task::Execute(int64_t from) {
         ++at;
         break;
       case kLoad: {
-        const char* const there = Piece(i);
+        const char* const there = Piece(i, i.lanes);
         if (there == nullptr) return Outside();
         Copy(At(buffers, i.to), there, i.lanes << (i.kind / 2));
         ++at;
         break;
       }
+      case kLoadSpread: {
+        const char* const there = Piece(i, 1);
+        if (there == nullptr) return Outside();
+        Repeat(At(buffers, i.to), there, i.lanes, i.kind / 2);
+        ++at;
+        break;
+      }
       case kStore: {
-        char* const there = Piece(i);
+        char* const there = Piece(i, i.lanes);
         if (there == nullptr) return Outside();
         Copy(there, At(buffers, i.to), i.lanes << (i.kind / 2));
         ++at;

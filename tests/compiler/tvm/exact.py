@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +32,24 @@ class Asked:
     choices: backend.Chosen = field(default_factory=dict)
 
     def written(self) -> backend.Written:
-        """The loops over the ring."""
+        """The loops."""
         return backend.write(
             self.library,
             self.shapes,
-            target=replace(self.target or backend.Target.host(), over_ring=True),
+            target=self.target or backend.Target.host(),
             sizes=self.sizes,
             constants=self.constants,
             choices=self.choices,
         )
 
-    def made(self, folder: Path) -> tuple[backend.Kernel, Path]:
-        """The kernel over the ring, and the file of its programs."""
-        name = f"exact_{next(_NUMBER)}"
-        kernel = self.written().generate(name)
-        backend.link(kernel, folder / f"{name}.words", runtime=None)
-        return kernel, folder / f"{name}.words"
+    def made(self, folder: Path, name: str) -> tuple[backend.Written, Path]:
+        """The loops, and the file of their programs over the ring; NotCovered for none."""
+        written, path = self.written(), folder / f"{name}.words"
+        programs = written.over_ring(name)
+        if isinstance(programs, str):
+            raise backend.NotCovered(programs)
+        path.write_bytes(programs)
+        return written, path
 
 
 def differences(asked: Asked, arrays: Sequence[np.ndarray], folder: Path, tasks: int) -> list[str]:
@@ -55,11 +57,12 @@ def differences(asked: Asked, arrays: Sequence[np.ndarray], folder: Path, tasks:
     random = np.random.default_rng(0)
     drawn = [over_ring.drawn(a, random) for a in arrays]
     wanted = over_ring.results(functions.body(asked.library), drawn)
-    kernel, path = asked.made(folder)
+    name = f"exact_{next(_NUMBER)}"
+    written, path = asked.made(folder, name)
     given = [np.zeros(a, a.dtype) if i in asked.sizes else a for i, a in enumerate(drawn)]
-    results = verify.run_kernel(path, kernel.name, given, wanted, tasks, packed=kernel.packed)
+    results = verify.run_kernel(path, name, given, wanted, tasks, packed=written.module.packed)
     return [
-        f"result {number}: {told}; {kernel.strategy}"
+        f"result {number}: {told}; {'+'.join(written.module.strategies.values())}"
         for number, pair in enumerate(zip(results, wanted, strict=True))
         if (told := over_ring.difference(*pair))
     ]

@@ -103,7 +103,7 @@ def test_a_kernel_with_another_result_is_not_used() -> None:
     with mock.patch.object(over_ring, "results", results):
         told = _told(doubled, tf.random.normal([9, 50]))
     assert told.path == "expansion"
-    assert "failed its check: by algebra, output 0 of [(9, 50)] by 1 tasks: 1 of 450" in told.reason
+    assert "failed its check: by algebra, output 0 of [(9, 50)] by 3 tasks: 1 of 450" in told.reason
 
 
 @pytest.mark.slow
@@ -128,3 +128,19 @@ def test_sizes_and_constants_and_results_in_place() -> None:
 
     x = tf.random.normal([6, 8])
     assert _told(repeated, x, tf.constant(4)).algebra == algebra.EQUAL
+
+
+@pytest.mark.parametrize(
+    ("is_complete", "forwards", "ways"),
+    [
+        (True, [], [(3, {})]),
+        (False, [], [(1, {}), (3, {})]),
+        (True, [[1]], [(3, {0: 1})]),
+        (False, [[0, 1]], [(1, {}), (3, {0: 0}), (3, {0: 1})]),
+    ],
+)
+def test_the_ways_that_a_kernel_is_called(
+    is_complete: bool, forwards: list[list[int]], ways: list[tuple[int, dict[int, int]]]
+) -> None:
+    kernel = mock.Mock(forwards=forwards, proof=mock.Mock(is_complete=is_complete))
+    assert list(algebra._ways(kernel)) == ways

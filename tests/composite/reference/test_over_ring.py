@@ -12,7 +12,7 @@ import tensorflow as tf
 from composite.compiler import op_traits
 from composite.compiler.tvm.errors import NotCovered
 from composite.ops import functions
-from composite.reference import over_ring
+from composite.reference import over_ring, ring_words
 from composite.reference.evaluate import Evaluator
 from tests.compiler.tvm.conftest import library_of
 from tests.compiler.tvm.exact import gradient
@@ -153,3 +153,55 @@ def test_an_op_without_a_meaning_is_told() -> None:
 
 def test_every_op_is_one_of_kernels() -> None:
     assert [op for op in over_ring.OPS if op_traits.of(op).family is None] == []
+
+
+WORDS = ("uint16", "uint32", "uint64")
+
+
+def _words(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
+    count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.frombuffer(np.random.default_rng(seed).bytes(count), dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("dtype", WORDS)
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((1, 1), (1, 1)),
+        ((9, 40), (40, 37)),
+        ((2, 3, 5), (5, 16)),
+        ((3, 1, 6, 4), (2, 4, 33)),
+        ((4, 0), (0, 3)),
+        ((0, 4), (4, 3)),
+        ((4, 7), (7, 0)),
+    ],
+)
+def test_products_of_words_are_those_of_numpy(
+    dtype: str, a: Sequence[int], b: Sequence[int]
+) -> None:
+    x, y = _words(a, dtype, 0), _words(b, dtype, 1)
+    np.testing.assert_array_equal(ring_words.product(x, y), np.matmul(x, y))
+    turned = np.ascontiguousarray(y.T).T if y.ndim == 2 else y
+    np.testing.assert_array_equal(ring_words.product(x, turned), np.matmul(x, y))
+
+
+@pytest.mark.parametrize(
+    "equation",
+    [
+        "abc,cde->abde",
+        "abc,abd->acd",
+        "abc,bcd->ad",
+        "abc,abc->",
+        "ab,cd->dabc",
+        "abc,c->ab",
+        "aab,bc->ac",
+        "abc,bd->ad",
+        "...b,bc->...c",
+    ],
+)
+def test_contractions_of_words_are_those_of_numpy(equation: str) -> None:
+    sizes = dict(zip("abcde.", (3, 4, 5, 2, 6, 2), strict=True))
+    terms = equation.partition("->")[0].replace("...", ".").split(",")
+    x, y = (_words([sizes[c] for c in t], "uint32", i) for i, t in enumerate(terms))
+    got = ring_words.contracted(equation, x, y)
+    np.testing.assert_array_equal(got, np.einsum(equation, x, y))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from composite.compiler.tvm.cuda import build
 from composite.compiler.tvm.cuda.build import CudaKernel, write_cuda
 from composite.compiler.tvm.target import CudaTarget
 from composite.ops import functions
 from composite.reference import over_ring
+from tests.compiler.tvm import standing
 from tests.compiler.tvm.conftest import library_of
 from tests.gpu.shim.emulator import MULTIPROCESSORS, Emulator, as_float64
 
@@ -198,6 +202,14 @@ def library_for(case: Case) -> Any:
 def written(name: str, case: Case, *, in_ring: bool = False) -> CudaKernel:
     """The kernel of a case."""
     level = CudaTarget.level(case.level, tensor_float_32=case.tensor_float_32)
-    target = replace(level, over_ring=in_ring)
     library = library_for(case)
-    return write_cuda(library, case.shapes, target=target, name=name, choices=case.choices)
+    with mock.patch.object(build._Writing, "_function", _in_ring) if in_ring else nullcontext():
+        return write_cuda(library, case.shapes, target=level, name=name, choices=case.choices)
+
+
+_FUNCTION = build._Writing._function
+
+
+def _in_ring(writing: Any, body: Any) -> Any:
+    """The function of a launch over the ring."""
+    return _FUNCTION(writing, standing.over_ring(body, writing._block.stand_ins))

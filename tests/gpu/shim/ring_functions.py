@@ -10,7 +10,7 @@ from typing import Any
 
 from composite.compiler.tvm.algebra import ring
 from composite.compiler.tvm.algebra.traced import Traced
-from composite.compiler.tvm.tir.block import NAMED
+from composite.compiler.tvm.tir.stand_ins import NAMED
 
 _OF_C = {
     "sqrt": "sqrt",

@@ -23,6 +23,7 @@ from composite.compiler.tvm.strategy.cuda.group import Total
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.tir.block import Block, Buffer, const, index, minimum
+from composite.compiler.tvm.tir.stand_ins import NAMED
 
 _LOG2_E = 1.4426950408889634
 _LARGER = Combine("Larger", lambda _: float("-inf"), lambda _, x, y: tirx.max(x, y))
@@ -40,6 +41,10 @@ def exp_of_difference(block: Block, less: Expr) -> Expr:
     """
     power = block.let(less * const(_LOG2_E, "float32"))
     return block.let(tirx.call_pure_extern("float32", "composite_exp2", power))
+
+
+def _nothing_of_ring() -> Expr:
+    return bits(const(ring.NOTHING, "uint32"), "float32")
 
 
 class RunningRows:
@@ -124,7 +129,8 @@ class RunningRows:
         # -inf is a number like others.
         low = like(float("-inf"), largest)
         none = choose(tirx.EQ(largest, low), like(0.0, largest), largest)
-        base = block.let(largest if block.named else none)
+        with block.stand_ins.standing(largest) as found:
+            base = found(block.let(none))
         scale = self._power(before, base)
         scaled = block.let(total.value() * scale)
         total.restart()
@@ -137,16 +143,15 @@ class RunningRows:
     def _power(self, x: Expr, base: Expr) -> Expr:
         """Return the exponential of ``x - base``, which is not above 0."""
         block = self._block
-        power = exp_of_difference(block, block.let(x - base))
-        if block.named:  # over the ring e^-inf is not 0
-            power = block.let(choose(tirx.EQ(x, self._nothing()), like(0.0, x), power))
-        return power
+        named = tirx.call_pure_extern("float32", NAMED + exp_of_difference.__name__, x - base)
+        # Over the ring e^-inf is not 0.
+        stand_in = choose(tirx.EQ(x, _nothing_of_ring()), like(0.0, x), named)
+        with block.stand_ins.standing(stand_in) as found:
+            return found(exp_of_difference(block, block.let(x - base)))
 
     def _nothing(self) -> Expr:
         """Return what stands for a logit that there is none of: -inf, or no other's over a ring."""
-        if self._block.named:
-            return bits(const(ring.NOTHING, "uint32"), "float32")
-        return const(float("-inf"), "float32")
+        return self._block.stand_ins.add(const(float("-inf"), "float32"), _nothing_of_ring())
 
     def divide(self, sums: Buffer) -> None:
         """Make of each sum what the softmax makes of an exponential and its row's total."""

@@ -118,6 +118,17 @@ def test_sizes_that_the_call_knows(tmp_path: Path) -> None:
         assert exact.differences(one, drawn, tmp_path, 2) == []
 
 
+def test_numbers_that_are_folded_are_those_of_the_body(tmp_path: Path) -> None:
+    """TVM multiplies 0.1 by 3 in floats, and gives a number back that it multiplies by 1."""
+
+    def scaled(x: Any) -> Any:
+        one, tenth = tf.constant(1.0), tf.constant(0.1)
+        return x * (tenth * 3.0) + one * tenth
+
+    x = floats(4, 9)
+    assert exact.differences(asked(scaled, [x]), [x], tmp_path, 1) == []
+
+
 def test_what_is_not_covered_is_told(tmp_path: Path) -> None:
     counts = exact.Counts()
     x = floats(4, 9)
@@ -138,8 +149,10 @@ def ran(written: backend.Written, case: Any, folder: Path) -> list[np.ndarray]:
     return loaded(arrays, [y.shape for y in wanted], [y.dtype for y in wanted])
 
 
-def in_place_of_all(programs: Callable[..., bytes], wrong: Any, named: Mapping[str, Any]) -> bytes:
-    return programs(dict.fromkeys(named, wrong))
+def in_place_of_all(
+    programs: Callable[..., bytes], wrong: Any, named: Mapping[str, Any], stand_ins: Any
+) -> bytes:
+    return programs(dict.fromkeys(named, wrong), stand_ins)
 
 
 @pytest.mark.parametrize("name", ["convolution", "linear", "pool", "running sum"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -268,3 +271,18 @@ def test_a_file_that_ends_too_early_is_refused(tmp_path: Path) -> None:
         path.write_bytes(whole[:size])
         with pytest.raises(RuntimeError, match="too early"):
             host.call(path, "one", [np.zeros(16, np.uint8)])
+
+
+@pytest.mark.slow
+def test_processors_without_avx2_compute_the_same() -> None:
+    """The environment excludes it in another process, which runs what computes words."""
+    products = Path(__file__).parents[3] / "composite" / "reference" / "test_over_ring.py"
+    tests = (
+        f"{products}::test_products_of_words_are_those_of_numpy",
+        f"{__file__}::test_what_computes_words",
+        f"{__file__}::{test_casts_choices_ramps_and_sums_of_products.__name__}",
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
+    variables = os.environ | {"COMPOSITE_ISA": "x86-64-v2"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

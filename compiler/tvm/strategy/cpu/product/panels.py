@@ -289,7 +289,8 @@ def packed_room(context: Context, layout: Layout, packing: Packing) -> Buffer:
 
 def _pack_function(layout: Layout, packed: Packed, context: Context) -> Any:
     """Return the TIR function that packs a constant."""
-    plan, block, space = context.plan, Block(), Space({}, {})
+    plan, space = context.plan, Space({}, {})
+    block = Block(context.block.stand_ins)
     constant = plan.function.parameters[packed.source]
     given, flat = declare_argument(block, space, constant, "constant")
     space.parameters[packed.source] = Storage(flat, constant.dtype)
