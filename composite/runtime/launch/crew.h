@@ -32,8 +32,8 @@ class Crew {
  private:
   enum class State { kEmpty, kBusy, kWaiting, kTaken, kGiven };
 
-  // Each worker has a seat, on a cache line of its own. A caller takes the seat before it gives work,
-  // so that `work` has one writer.
+  // Each worker has a seat, on a cache line of its own. A caller takes the seat before it gives
+  // work, so that `work` has one writer.
   struct alignas(64) Seat {
     std::atomic<State> state{State::kEmpty};
     std::atomic<int> thread{0};      // of its worker

@@ -6,10 +6,13 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
+#include "composite/runtime/launch/launch_history.h"
 #include "composite/runtime/launch/pool.h"
 #include "composite/runtime/launch/processor.h"
+#include "composite/runtime/launch/processor_share.h"
 
 namespace composite {
 
@@ -39,22 +42,32 @@ class TaskScope {
   bool outer_;
 };
 
-// Counts the threads of a launch that lost their processor in it.
+// Counts the threads of a launch that lost their processor in it, for a time slice or more.
 class PreemptedThreads {
  public:
-  // Watches the thread that makes it for as long as it lives.
+  // Watches the thread that makes it for as long as it lives. The system is asked only in a launch
+  // that takes long, and now and then: to ask it takes as long as a small loop.
   class Watch {
    public:
-    explicit Watch(PreemptedThreads* threads) : threads_(threads) {}
+    explicit Watch(PreemptedThreads* threads) : threads_(threads) {
+      if (begin_ - asked_at < ProcessorShare::kTimeSlice) return;
+      known = Preemptions();
+      asked_at = begin_;
+    }
     ~Watch() {
-      if (Preemptions() != before_) threads_->count_.fetch_add(1, std::memory_order_relaxed);
+      if (LaunchHistory::Now() - begin_ < ProcessorShare::kTimeSlice) return;
+      if (Preemptions() != known) threads_->count_.fetch_add(1, std::memory_order_relaxed);
     }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
    private:
+    // Of this thread: how often it was preempted, and when that was asked for.
+    static inline thread_local int64_t known = 0;
+    static inline thread_local int64_t asked_at = -ProcessorShare::kTimeSlice;
+
     PreemptedThreads* const threads_;
-    const int64_t before_ = Preemptions();
+    const int64_t begin_ = LaunchHistory::Now();
   };
 
   // Of the watches that have ended.

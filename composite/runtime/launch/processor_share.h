@@ -17,6 +17,8 @@ namespace composite {
 // guesses.
 class ProcessorShare {
  public:
+  static constexpr int64_t kTimeSlice = 500'000;  // shorter than any that Linux gives
+
   static ProcessorShare& Global() {
     static ProcessorShare share;
     return share;
@@ -36,13 +38,16 @@ class ProcessorShare {
   // if that is unknown; `preempted` of its threads lost their processor. Returns whether that cost
   // time.
   bool Ended(int threads, int preempted, int64_t took, int64_t usual, int64_t now) {
-    if (preempted == 0 || usual == 0 || took <= 2 * usual) {
+    if (preempted == 0 || usual == 0 || took <= 2 * usual || took - usual < kTimeSlice) {
       if (threads > available_.load(std::memory_order_relaxed)) {
         available_.store(threads, std::memory_order_relaxed);
       }
       return false;
     }
-    const int64_t pause = std::clamp(kPauses * took, kLeastPause, kMostPause);
+    // A loss alone is one of those that any machine has; losses that follow each other are a load.
+    const bool follows = now - retry_at_.load(std::memory_order_relaxed) < kMostPause;
+    const int64_t before = follows ? kGrowth * pause_.load(std::memory_order_relaxed) : 0;
+    const int64_t pause = std::min(std::max(before, took), kMostPause);
     available_.store(std::max(1, threads - preempted), std::memory_order_relaxed);
     pause_.store(pause, std::memory_order_relaxed);
     retry_at_.store(now + pause, std::memory_order_relaxed);
@@ -54,13 +59,13 @@ class ProcessorShare {
 
  private:
   static constexpr int kAll = std::numeric_limits<int>::max() / 2;
-  static constexpr int64_t kPauses = 16;  // times what a loss took: what trying costs at most
-  static constexpr int64_t kLeastPause = 500'000;
+  static constexpr int64_t kGrowth = 4;
+  // What trying again costs is a time slice, some milliseconds: a small part of this.
   static constexpr int64_t kMostPause = 100'000'000;
 
   std::atomic<int> available_{kAll};
-  std::atomic<int64_t> retry_at_{0};
-  std::atomic<int64_t> pause_{kLeastPause};
+  std::atomic<int64_t> retry_at_{-kMostPause};
+  std::atomic<int64_t> pause_{0};
 };
 
 }  // namespace composite

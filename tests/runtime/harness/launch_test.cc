@@ -266,33 +266,48 @@ void ALossLeavesFewerThreadsForAWhile() {
   const int64_t ms = 1'000'000;
   EXPECT(share.Threads(8, 0) == 8);
   // Two of eight threads lost their processor, and the launch took ten times as long as usual.
-  EXPECT(share.Ended(8, 2, ms, ms / 10, ms));
-  EXPECT(share.Threads(8, 2 * ms) == 6);
-  EXPECT(share.Threads(4, 2 * ms) == 4);
-  EXPECT(share.Threads(8, 16 * ms) == 6);
+  EXPECT(share.Ended(8, 2, ms, ms / 10, 300 * ms));
+  EXPECT(share.Threads(8, 300 * ms) == 6);
+  EXPECT(share.Threads(4, 300 * ms) == 4);
   // After a pause one launch tries all of them, and the next only if that went well.
-  EXPECT(share.Threads(8, 17 * ms) == 8);
-  EXPECT(share.Threads(8, 17 * ms) == 6);
-  EXPECT(!share.Ended(8, 0, ms / 10, ms / 10, 18 * ms));
-  EXPECT(share.Threads(8, 18 * ms) == 8);
+  EXPECT(share.Threads(8, 301 * ms) == 8);
+  EXPECT(share.Threads(8, 301 * ms) == 6);
+  EXPECT(!share.Ended(8, 0, ms / 10, ms / 10, 302 * ms));
+  EXPECT(share.Threads(8, 302 * ms) == 8);
+}
+
+void LossesThatFollowEachOtherLeaveThemForLonger() {
+  ProcessorShare share;
+  const int64_t ms = 1'000'000;
+  int64_t now = 300 * ms;
+  for (const int64_t pause : {1, 4, 16, 64, 100, 100}) {
+    EXPECT(share.Ended(2, 1, ms, ms / 10, now));
+    EXPECT(share.Threads(2, now + pause * ms - 1) == 1);
+    now += pause * ms;
+    EXPECT(share.Threads(2, now) == 2);
+  }
+  now += 300 * ms;
+  EXPECT(share.Ended(2, 1, ms, ms / 10, now));
+  EXPECT(share.Threads(2, now + ms) == 2);
 }
 
 void NoLossLeavesAllThreads() {
   ProcessorShare share;
   const int64_t ms = 1'000'000;
-  EXPECT(!share.Ended(8, 0, 10 * ms, ms, 10 * ms));  // long, but all kept their processor
-  EXPECT(!share.Ended(8, 1, 2 * ms, ms, 20 * ms));   // one lost it, for a short time
-  EXPECT(!share.Ended(8, 1, 2 * ms, 0, 30 * ms));    // it is not known what is usual
+  EXPECT(!share.Ended(8, 0, 10 * ms, ms, 10 * ms));      // long, but all kept their processor
+  EXPECT(!share.Ended(8, 1, 2 * ms, ms, 20 * ms));       // little longer than usual
+  EXPECT(!share.Ended(8, 1, ms / 2, ms / 10, 25 * ms));  // for less than a time slice
+  EXPECT(!share.Ended(8, 1, 2 * ms, 0, 30 * ms));        // it is not known what is usual
   EXPECT(share.Threads(8, 30 * ms) == 8);
 }
 
 void OneThreadIsAlwaysLeft() {
   ProcessorShare share;
   const int64_t ms = 1'000'000;
-  EXPECT(share.Ended(2, 2, 900 * ms, ms, ms));
-  EXPECT(share.Threads(2, 2 * ms) == 1);
-  EXPECT(share.Threads(2, 100 * ms) == 1);
-  EXPECT(share.Threads(2, 101 * ms) == 2);  // the pause has an end, however long the loss was
+  EXPECT(share.Ended(2, 2, 900 * ms, ms, 1000 * ms));
+  EXPECT(share.Threads(2, 1000 * ms) == 1);
+  EXPECT(share.Threads(2, 1099 * ms) == 1);
+  EXPECT(share.Threads(2, 1100 * ms) == 2);  // a pause has an end, however long the loss was
 }
 
 double Microseconds(const std::function<void()>& work, int repeats, int gap_us) {
@@ -351,6 +366,8 @@ int main(int argc, char** argv) {
        {"two_teams_do_not_deadlock", TwoTeamsDoNotDeadlock},
        {"broken_barrier_frees_the_others", BrokenBarrierFreesTheOthers},
        {"a_loss_leaves_fewer_threads_for_a_while", ALossLeavesFewerThreadsForAWhile},
+       {"losses_that_follow_each_other_leave_them_for_longer",
+        LossesThatFollowEachOtherLeaveThemForLonger},
        {"no_loss_leaves_all_threads", NoLossLeavesAllThreads},
        {"one_thread_is_always_left", OneThreadIsAlwaysLeft},
        {"idle_gap", IdleGapCostsNoMoreThanOneThread}},
