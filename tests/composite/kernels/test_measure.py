@@ -68,7 +68,7 @@ def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, ratio, w
 
     monkeypatch.setattr(measuring, "_functions", lambda *_: [])
     monkeypatch.setattr(measuring, "_taken", lambda functions, specs, copies, sizes: [0] * copies)
-    monkeypatch.setattr(measuring.rounds, "taken", rounds)
+    monkeypatch.setattr("composite.kernels.rounds.taken", rounds)
     found = measure("Any", dict, {}, [tf.TensorSpec((1 << 18,), tf.float32)])
     assert found.ratio == pytest.approx(ratio, abs=0.01)
     assert list(dict.fromkeys(taken)) == widths
@@ -87,7 +87,7 @@ def test_what_takes_long_is_measured_in_few_copies(monkeypatch, us, copies):
 
     monkeypatch.setattr(measuring, "_functions", functions)
     monkeypatch.setattr(measuring, "_taken", lambda functions, specs, copies, sizes: [0] * copies)
-    monkeypatch.setattr(measuring.rounds, "taken", rounds)
+    monkeypatch.setattr("composite.kernels.rounds.taken", rounds)
     assert measure("Any", dict, {}, [tf.TensorSpec((64,), tf.float32)]).kernel_us == us
     assert made == ([1] if copies == 1 else [1, copies])
 
