@@ -171,12 +171,12 @@ def test_compiled_code_with_its_source_beside(where: str, tmp_path: Path) -> Non
 
 
 def test_compiled_code_without_its_source(tmp_path: Path) -> None:
-    path = tmp_path / "ops.py"
+    path = tmp_path / "without_source.py"
     path.write_text("def body(x):\n    return x\n", encoding="utf-8")
-    py_compile.compile(str(path), cfile=str(tmp_path / "ops.pyc"))
+    py_compile.compile(str(path), cfile=str(tmp_path / "without_source.pyc"))
     path.unlink()
     with pytest.raises(SourceNotFoundError, match=r"`body` .* was not found; .* \[C001\]"):
-        Source.of(imported(tmp_path / "ops.pyc").body)
+        Source.of(imported(tmp_path / "without_source.pyc").body)
 
 
 def test_a_module_in_a_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

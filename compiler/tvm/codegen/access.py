@@ -160,8 +160,13 @@ class Access:
     def _note_folded(self, result: Expr, node: Pointwise, numbers: Sequence[Expr]) -> None:
         """Note what stands for numbers that TVM folded: over the ring they are others."""
         known = self._block.stand_ins
-        kept = [numeric.fence(n) if isinstance(n, tirx.FloatImm) else n for n in numbers]
-        kept = [known.of(n) or k for n, k in zip(numbers, kept, strict=True)]
+        kept = []
+        for number in numbers:
+            stand_in = known.of(number)
+            if stand_in is None:
+                is_float = isinstance(number, tirx.FloatImm)
+                stand_in = numeric.fence(number) if is_float else number
+            kept.append(stand_in)
         known.add(result, node.body(Block(), *kept))
 
     def _constant(self, value: np.ndarray, tensor: Tensor) -> Expr:

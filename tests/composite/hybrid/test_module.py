@@ -178,13 +178,15 @@ def seconds(of):
     used = resource.getrusage(of)
     return used.ru_utime + used.ru_stime
 own, all_ = seconds(resource.RUSAGE_THREAD), seconds(resource.RUSAGE_SELF)
-while seconds(resource.RUSAGE_THREAD) < own + 0.5:
+others = 0.0
+while seconds(resource.RUSAGE_THREAD) < own + LIMIT and others < 0.05:
     module(x)
-print(seconds(resource.RUSAGE_SELF) - all_ - (seconds(resource.RUSAGE_THREAD) - own))
+    others = seconds(resource.RUSAGE_SELF) - all_ - (seconds(resource.RUSAGE_THREAD) - own)
+print(others)
 """
-    assert float(run_python(code, intra=1).stdout) < 0.05
-    if Target.host().cores > 1:
-        assert float(run_python(code, intra=2).stdout) > 0.05
+    assert float(run_python(code.replace("LIMIT", "0.5"), intra=1).stdout) < 0.05
+    if Target.host().cores > 1:  # which others may use
+        assert float(run_python(code.replace("LIMIT", "20"), intra=2).stdout) >= 0.05
 
 
 @pytest.mark.skipif(Target.host().cores < 2, reason="there is one thread")
