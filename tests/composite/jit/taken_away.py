@@ -107,6 +107,9 @@ class Events:
             if command[0] != sys.executable:
                 return start(command, **options)
             self._patches.close()
+            end = time.monotonic() + 1.0  # the task that the end has cost is told by its thread
+            while self._lines() == told and time.monotonic() < end:
+                time.sleep(0.01)
             if self._lines() > told:
                 return start(command, **options)
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
