@@ -214,21 +214,26 @@ def _file_of(function: types.FunctionType) -> str:
 
 
 def _lines_of(function: types.FunctionType, filename: str) -> tuple[list[str], int]:
-    code = function.__code__
-    if filename != code.co_filename:
-        first_line = code.co_firstlineno
-        return inspect.getblock(linecache.getlines(filename)[first_line - 1 :]), first_line
+    """Return the lines of the function and the number of the first, by its own globals.
+
+    `inspect` looks for the module by name, which another module may have.
+    """
+    first_line = max(function.__code__.co_firstlineno, 1)
+    linecache.checkcache(filename)
+    lines = linecache.getlines(filename, function.__globals__)[first_line - 1 :]
     try:
-        lines, first_line = inspect.getsourcelines(function)
-    except (OSError, TypeError, SyntaxError) as error:
-        # SyntaxError and its like: the file has changed so that no function starts at that line.
+        block = inspect.getblock(lines)
+    except SyntaxError:  # the file has changed so that no function starts at that line
+        block = []
+    if not block:
+        code = function.__code__
         raise SourceNotFoundError(
             NO_SOURCE,
             f"the source of `{function.__qualname__}` ({code.co_filename}:{code.co_firstlineno}) "
             "was not found; a composite is compiled from its text: define it in a file or a "
             "notebook cell, or register the text of `exec` in linecache",
-        ) from error
-    return lines, max(first_line, 1)
+        )
+    return block, first_line
 
 
 def _parse(source: Source) -> Any:

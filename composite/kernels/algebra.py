@@ -93,8 +93,8 @@ def _is_equal(library: Path, kernel: Kernel, sample: Sample) -> bool:
 def _ways(kernel: Kernel) -> Iterator[tuple[int, dict[int, int]]]:
     """The ways to call a kernel whose results may differ.
 
-    Where its tasks are proven free of races, those of one task are those of several. Where its
-    outputs may lie in inputs they do: what it leaves unwritten is an input then, and no result.
+    Tasks that are proven free of races give the results of one task. Where outputs may lie in
+    inputs, they do: an output that the kernel leaves unwritten then holds the input.
     """
     alone, apart, *in_place = verify.ways(kernel.forwards)
     if not kernel.proof.is_complete:

@@ -242,8 +242,16 @@ def checked(
     return with_accuracy(record, request, found)
 
 
-def _linked(*asked: Any, **wanted: Any) -> Made:
-    return _compiled(*asked, runtime=str(native.library_path().resolve()), **wanted)
+def _linked(
+    request: KernelRequest,
+    target: Target,
+    name: str,
+    choices: Chosen,
+    stopping: Callable[[], bool],
+    **wanted: Any,
+) -> Made:
+    runtime = str(native.library_path().resolve())
+    return _compiled(request, target, name, choices, stopping, runtime=runtime, **wanted)
 
 
 def compile_object(
@@ -332,14 +340,10 @@ def _perform(
     return client.perform(task, stopping)
 
 
-def check(
-    request: KernelRequest,
-    kernel: Kernel,
-    library: Path,
-) -> verify.Accuracy:
+def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error.
 
-    It is compared with its body by algebra if its programs over the ring were asked for.
+    A kernel that was compiled with its programs over the ring is also compared by algebra.
     """
     samples = samples_of(request, kernel.minimums, kernel.divisors, telling=kernel.telling)
     found = compare(verify.Oracle(samples), kernel, library)

@@ -32,8 +32,8 @@ def taken(
 ) -> list[Round]:
     """Seconds of each function, run in turns, so that a busy moment of the machine hits all.
 
-    Rounds in which no thread was preempted, if there are enough of them: who waits for a processor
-    waits longer the more threads it uses. `budget`: seconds.
+    Only rounds in which no thread was preempted, if there are at least `fewest` of them: preemption
+    costs a function more time, the more threads it uses. `budget`: seconds.
     """
     found, undisturbed = [], []
     end = time.perf_counter() + budget
@@ -56,7 +56,7 @@ def seconds(function: Callable[..., Any], inputs: Sequence[Any]) -> float:
 
 
 def _preemptions() -> int:
-    """How often the system took a processor from a thread of this process that wanted to run on."""
+    """How often the system has preempted threads of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 

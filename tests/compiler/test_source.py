@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import linecache
 import py_compile
+import sys
 import traceback
 import zipfile
 from collections.abc import Callable
@@ -170,11 +171,15 @@ def test_compiled_code_with_its_source_beside(where: str, tmp_path: Path) -> Non
     assert source.text == "def body(x):\n    return x @ 2\n"
 
 
-def test_compiled_code_without_its_source(tmp_path: Path) -> None:
+def test_compiled_code_without_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source of another module of the same name is not taken for it."""
     path = tmp_path / "without_source.py"
     path.write_text("def body(x):\n    return x\n", encoding="utf-8")
     py_compile.compile(str(path), cfile=str(tmp_path / "without_source.pyc"))
     path.unlink()
+    other = tmp_path / "other.py"
+    other.write_text("def body(x):\n    return 2 * x\n", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "ops", imported(other))
     with pytest.raises(SourceNotFoundError, match=r"`body` .* was not found; .* \[C001\]"):
         Source.of(imported(tmp_path / "without_source.pyc").body)
 

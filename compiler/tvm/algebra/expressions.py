@@ -1,7 +1,7 @@
 """Expressions over the ring, as instructions of a program: see :mod:`.program`.
 
-Arithmetic on floats becomes that of the ring. Of what computes an elementary function the stand-in
-is read, see :mod:`..tir.stand_ins`.
+Arithmetic on floats becomes that of the ring. An expression that has a stand-in is replaced by it,
+see :mod:`..tir.stand_ins`.
 """
 
 from __future__ import annotations

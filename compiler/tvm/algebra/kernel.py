@@ -159,7 +159,7 @@ class _Loops(Expressions):
     def _if(self, s: Any) -> None:
         try:
             condition = self.value(s.condition)
-        except Hidden:  # a case of a function that is stood for
+        except Hidden:  # within an expression that has a stand-in
             return
         cases = [s.then_case] if s.else_case is None else [s.then_case, s.else_case]
         self.branches(condition, [partial(self._statement, case) for case in cases])

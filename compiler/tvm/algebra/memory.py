@@ -66,7 +66,7 @@ def place_of(buffer: Buffer, index: Any) -> int | None:
 
 
 class Hidden(NotCovered):
-    """What an array holds is read that has no meaning over the ring."""
+    """An array is read whose contents have no meaning over the ring."""
 
 
 class Accesses:
@@ -106,7 +106,7 @@ class Accesses:
         return ("load_apart", "store_apart"), [base.place, buffer.place, step.place], scale
 
     def _piece(self, buffer: Buffer, index: Any) -> list[int]:
-        """Return the places that say where elements lie: of their index, or of its two summands."""
+        """Return the places of the buffer and of the elements' index, or of its two summands."""
         if type(index) is tirx.Add and kind_of(index) == INT64:
             known = self.out.known(hash(index))
             if known is None:
@@ -128,7 +128,7 @@ class Accesses:
         return Value(place, out.moment)
 
     def repeated(self, e: Any, kind: Kind, into: int) -> Value:
-        """Return lanes that hold the same word, which an element is loaded for."""
+        """Return lanes that all hold one element."""
         out = self.out
         buffer = self.buffers.get(hash(e.source)) if type(e) is ir.TensorLoad else None
         if buffer is not None and buffer.element.lanes == 1 and out.known(hash(e)) is None:

@@ -158,7 +158,7 @@ class Access:
         return self._block.let(result)
 
     def _note_folded(self, result: Expr, node: Pointwise, numbers: Sequence[Expr]) -> None:
-        """Note what stands for numbers that TVM folded: over the ring they are others."""
+        """Note the stand-in of numbers that TVM folded: the ring gives another result."""
         known = self._block.stand_ins
         kept = []
         for number in numbers:

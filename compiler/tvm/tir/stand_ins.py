@@ -1,8 +1,8 @@
-"""What stands over the ring for floats that are written out, see :mod:`..algebra`.
+"""Expressions that replace others when a kernel is translated to the ring, see :mod:`..algebra`.
 
-The loops of a kernel are written once, over floats. Where they compute an elementary function, or
-look at bits of floats, what they do means nothing over the ring. It is noted there what means
-something: an expression of the same operands, such as a call by the function's name.
+The loops of a kernel are written once, over floats. Parts that compute an elementary function or
+use the bits of floats have no meaning over the ring. While they are written, a stand-in is noted
+for each: an expression of the same operands, such as a call by the function's name.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ class StandIns:
         self._within: list[Any] | None = None
 
     def note(self, array: Any) -> None:
-        """Note a local array, which may be there for what is stood for."""
+        """Note a local array. Within `standing`, it belongs to what is replaced."""
         if self._within is not None:
             self._within.append(array)
 
     def add(self, made: Expr, stand_in: Expr) -> Expr:
-        """Note what stands for an expression, and return that."""
+        """Note the stand-in of an expression, and return the expression."""
         self._found[hash(made)] = (made, stand_in)
         return made
 
     @contextmanager
     def standing(self, stand_in: Expr) -> Iterator[Callable[[Expr], Expr]]:
-        """Note what stands for what is computed inside.
+        """Note the stand-in of the expression that is computed inside.
 
-        Yields what is to be told the expression, and returns it. Where it is what a local array of
-        its own holds, the stand-in is stored there. The other arrays have no meaning over the ring.
+        Yields a function that takes the expression and returns it. If the expression is a load of a
+        local array that was made inside, the stand-in is stored to that array. All other arrays
+        made inside have no meaning over the ring.
         """
         outer, within = self._within, list[Any]()
         self._within = within
@@ -61,10 +62,10 @@ class StandIns:
             outer += within
 
     def of(self, one: Any) -> Expr | None:
-        """Return what stands for an expression, or for what is stored in an array."""
+        """Return the stand-in of an expression, or of what is stored to an array."""
         found = self._found.get(hash(one))
         return None if found is None else found[1]
 
     def hides(self, array: Any) -> bool:
-        """Whether what an array holds has no meaning over the ring."""
+        """Whether the contents of an array have no meaning over the ring."""
         return hash(array) in self._hidden

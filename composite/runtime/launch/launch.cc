@@ -115,13 +115,15 @@ int Launch(Pool* pool, int tasks, Loop& loop) {
   }
   LaunchHistory& history = LaunchHistory::Global();
   const int64_t begin = LaunchHistory::Now();
-  const int threads = ProcessorShare::Global().Threads(std::min(pool->size(), tasks), begin);
   const int64_t stream = history.Stream(begin);
   const auto worth_waking = [&](int64_t work) {
     return Crew::Global().IsWaiting() || LaunchHistory::WorthWaking(stream + work);
   };
   const int64_t usual = history.Work(loop.code());
-  if (threads == 1 || (usual != 0 && !worth_waking(usual))) {
+  ProcessorShare& share = ProcessorShare::Global();
+  const bool wakes = usual == 0 || worth_waking(usual);
+  const int threads = wakes ? share.Threads(std::min(pool->size(), tasks), begin) : 1;
+  if (threads == 1) {
     RunAll(tasks, loop);
     history.Ran(loop.code(), Since(begin));
   } else {
@@ -129,8 +131,8 @@ int Launch(Pool* pool, int tasks, Loop& loop) {
     const int64_t expected = usual != 0 ? usual : state->Try();
     const int64_t work = state->RunHere(worth_waking(expected));
     const int64_t end = LaunchHistory::Now();
-    const bool is_loss = ProcessorShare::Global().Ended(threads, state->preempted(), end - begin,
-                                                        usual / threads, end);
+    const bool is_loss =
+        share.Ended(threads, state->preempted(), end - begin, usual / threads, end);
     if (!is_loss) history.Ran(loop.code(), work);
     state->Unref();
   }

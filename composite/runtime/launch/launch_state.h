@@ -42,11 +42,12 @@ class TaskScope {
   bool outer_;
 };
 
-// Counts the threads of a launch that lost their processor in it, for a time slice or more.
+// Counts the threads that were preempted in a launch of a time slice or more.
 class PreemptedThreads {
  public:
-  // Watches the thread that makes it for as long as it lives. The system is asked only in a launch
-  // that takes long, and now and then: to ask it takes as long as a small loop.
+  // Watches the thread that makes it for as long as it lives. A thread makes the system call at
+  // most once in a time slice, and at the end of long launches: the call takes as long as a small
+  // loop.
   class Watch {
    public:
     explicit Watch(PreemptedThreads* threads) : threads_(threads) {

@@ -52,7 +52,7 @@ class SpinBarrier : public Barrier {
 
 class TeamState : public Shared<TeamState> {
  public:
-  TeamState(int helpers, TeamLoop& loop) : helpers_(helpers), loop_(loop) {}
+  explicit TeamState(TeamLoop& loop) : loop_(loop) {}
 
   int RunHere(Pool* pool) {
     LaunchHistory& history = LaunchHistory::Global();
@@ -60,14 +60,15 @@ class TeamState : public Shared<TeamState> {
     const int64_t stream = history.Stream(begin);
     const int64_t work = history.Work(loop_.code());
     // Of a loop that never ran it is not known whether a worker would be worth waking.
-    const bool alone = helpers_ == 0 || (work != 0 && !Crew::Global().IsWaiting() &&
-                                         !LaunchHistory::WorthWaking(stream + work));
-    const int size = alone ? RunAlone() : RunWith(pool, Window(work));
+    const bool alone =
+        work != 0 && !Crew::Global().IsWaiting() && !LaunchHistory::WorthWaking(stream + work);
+    ProcessorShare& share = ProcessorShare::Global();
+    const int threads = alone ? 1 : share.Threads(pool->size(), begin);
+    const int size = threads == 1 ? RunAlone() : RunWith(pool, threads - 1, Window(work));
     const int64_t end = LaunchHistory::Now();
     const int64_t took = end - begin;
-    const int threads = helpers_ + 1;
-    const bool is_loss = !alone && ProcessorShare::Global().Ended(threads, preempted_.count(), took,
-                                                                  work / threads, end);
+    const bool is_loss =
+        threads > 1 && share.Ended(threads, preempted_.count(), took, work / threads, end);
     if (!is_loss) history.Ran(loop_.code(), took * size);
     history.LaunchEnded(stream + took);
     return size;
@@ -87,22 +88,22 @@ class TeamState : public Shared<TeamState> {
     return 1;
   }
 
-  int RunWith(Pool* pool, int64_t window) {
+  int RunWith(Pool* pool, int helpers, int64_t window) {
     PreemptedThreads::Watch watch(&preempted_);
-    for (int i = 0; i < helpers_; ++i) {
+    for (int i = 0; i < helpers; ++i) {
       Ref();
       Crew::Global().Schedule(pool, [this] { Join(); });
     }
-    const int size = Close(window);
+    const int size = Close(helpers, window);
     RunMember(0, size);
     unfinished_.Wait();
     return size;
   }
 
   // Who has joined now is the team; returns its size.
-  int Close(int64_t window) {
+  int Close(int helpers, int64_t window) {
     const int64_t end = LaunchHistory::Now() + window;
-    while (joined_.load(std::memory_order_relaxed) < helpers_ && LaunchHistory::Now() < end) {
+    while (joined_.load(std::memory_order_relaxed) < helpers && LaunchHistory::Now() < end) {
       Pause(0);
     }
     const int size = joined_.fetch_or(kClosed) + 1;
@@ -143,7 +144,6 @@ class TeamState : public Shared<TeamState> {
     Crew::Return();
   }
 
-  const int helpers_;
   TeamLoop& loop_;
   const Caller caller_;
   std::atomic<int> joined_{0};
@@ -162,8 +162,7 @@ int LaunchTeam(Pool* pool, TeamLoop& loop) {
     loop.Run(0, 1, barrier);
     return 1;
   }
-  const int threads = ProcessorShare::Global().Threads(pool->size(), LaunchHistory::Now());
-  auto* state = new TeamState(threads - 1, loop);
+  auto* state = new TeamState(loop);
   const int size = state->RunHere(pool);
   state->Unref();
   return size;

@@ -15,7 +15,7 @@ int CurrentProcessor();
 // The number by which the system knows this thread.
 int CurrentThread();
 
-// How often the system has taken the processor from this thread, which wanted to run on.
+// How often the system has preempted this thread.
 int64_t Preemptions();
 
 // Moves this thread to another processor if it is on this one and may run on others, all of which

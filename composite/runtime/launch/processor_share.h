@@ -13,8 +13,7 @@
 
 namespace composite {
 
-// Times are in nanoseconds. Launches on several threads may use it at once: all that it tells are
-// guesses.
+// Times are in nanoseconds. Concurrent launches may use it: what it returns is a guess.
 class ProcessorShare {
  public:
   static constexpr int64_t kTimeSlice = 500'000;  // shorter than any that Linux gives
@@ -34,7 +33,7 @@ class ProcessorShare {
     return tries ? std::min(threads, 2 * available) : available;
   }
 
-  // A launch on several threads has ended at `now`. It `took` so long where `usual` is expected, 0
+  // A launch on several threads has ended at `now`. `usual` is the time that it takes as a rule, 0
   // if that is unknown; `preempted` of its threads lost their processor. Returns whether that cost
   // time.
   bool Ended(int threads, int preempted, int64_t took, int64_t usual, int64_t now) {
@@ -44,7 +43,7 @@ class ProcessorShare {
       }
       return false;
     }
-    // A loss alone is one of those that any machine has; losses that follow each other are a load.
+    // An idle machine has single losses, too. Losses that follow each other mean a load.
     const bool follows = now - retry_at_.load(std::memory_order_relaxed) < kMostPause;
     const int64_t before = follows ? kGrowth * pause_.load(std::memory_order_relaxed) : 0;
     const int64_t pause = std::min(std::max(before, took), kMostPause);
@@ -54,13 +53,13 @@ class ProcessorShare {
     return true;
   }
 
-  // From here on as if no launch had lost time. For tests that count workers.
+  // Forgets all losses. For tests that count workers.
   void Forget() { available_.store(kAll, std::memory_order_relaxed); }
 
  private:
   static constexpr int kAll = std::numeric_limits<int>::max() / 2;
   static constexpr int64_t kGrowth = 4;
-  // What trying again costs is a time slice, some milliseconds: a small part of this.
+  // To try more threads costs a time slice, some milliseconds: a small part of this.
   static constexpr int64_t kMostPause = 100'000'000;
 
   std::atomic<int> available_{kAll};

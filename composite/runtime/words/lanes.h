@@ -1,5 +1,5 @@
-// What instructions compute, lane by lane, as the unit that includes it is compiled: each has an
-// own.
+// What instructions compute, lane by lane. Each unit that includes this file has a copy of its own,
+// compiled for its level of CPUs.
 #ifndef COMPOSITE_RUNTIME_WORDS_LANES_H_
 #define COMPOSITE_RUNTIME_WORDS_LANES_H_
 

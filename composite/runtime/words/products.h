@@ -1,4 +1,5 @@
-// Matrix products of words, as the unit that includes it is compiled: each has an own.
+// Matrix products of words. Each unit that includes this file has a copy of its own, compiled for
+// its level of CPUs.
 #ifndef COMPOSITE_RUNTIME_WORDS_PRODUCTS_H_
 #define COMPOSITE_RUNTIME_WORDS_PRODUCTS_H_
 

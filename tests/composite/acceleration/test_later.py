@@ -169,7 +169,7 @@ def test_a_model_that_is_trained_meanwhile(monkeypatch: pytest.MonkeyPatch) -> N
         model.train_on_batch(X, X)
         np.testing.assert_allclose(fast(X), model(X), rtol=1e-4, atol=1e-5)
         steps += 1
-    assert steps > 0
+    assert steps > 5
     assert fast.report is not None
     assert fast.report.verdict == "runs with regions, 2.00 times as fast"
     for _ in range(50):
