@@ -31,7 +31,10 @@ SUBJECTS = (
     "decorate", "background_compile", "xla", "idle", "memory", "levels", "models", "regions",
     "saved", "quantized", "ready",
 )  # fmt: skip
-ON_REQUEST = ("schedules",)  # hours: what a change of schedules is judged by
+ON_REQUEST = (
+    "scaling",  # on machines with several processors
+    "schedules",  # hours: what a change of schedules is judged by
+)
 
 
 def run(subject: str, *, quick: bool, kinds: Sequence[str] = ()) -> tuple[list[Row], int]:

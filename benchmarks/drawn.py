@@ -20,8 +20,10 @@ def rows(seed: int) -> Iterator[Row]:
     with Team() as team:
         yield who(team)
         for kind, works in drawn.works(seed, quick=QUICK, kinds=KINDS):
-            made = [row(team.compare(work, seconds=SECONDS)) for work in works]
-            yield from made
+            made = []
+            for work in works:
+                made.append(row(team.compare(work, seconds=SECONDS)))
+                yield made[-1]
             yield mean(kind, made, seed)
 
 
