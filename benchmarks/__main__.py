@@ -39,7 +39,7 @@ ON_REQUEST = (
 
 def run(subject: str, *, quick: bool, kinds: Sequence[str] = ()) -> tuple[list[Row], int]:
     """The rows of one subject and the exit status of its process."""
-    command = [sys.executable, "-m", f"benchmarks.{subject}"]
+    command = [sys.executable, "-m", f"benchmarks.subjects.{subject}"]
     settings = {QUICK_ENVIRONMENT: "1" if quick else "", KINDS_ENVIRONMENT: ",".join(kinds)}
     environment = os.environ | settings
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -111,8 +111,8 @@ def _known(
     known = {kind.lower(): kind for kind in (*LAYERS, *GALLERY, *MODELS)}
     wanted = [kind.lower() for kind in kinds]
     if not known.keys() >= set(wanted):
-        from benchmarks.quantized import STACKS  # which import TensorFlow and make ops
-        from benchmarks.ready import CASES
+        from benchmarks.subjects.quantized import STACKS  # which import TensorFlow and make ops
+        from benchmarks.subjects.ready import CASES
         from benchmarks.works.saved import SAVED
 
         known |= {kind.lower(): kind for kind in (*SAVED, *STACKS, *CASES)}

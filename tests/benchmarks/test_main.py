@@ -76,8 +76,9 @@ def test_kinds_are_those_of_any_subject(monkeypatch: pytest.MonkeyPatch) -> None
 def test_kinds_and_quickness_reach_the_process_of_a_subject(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "benchmarks").mkdir()
-    (tmp_path / "benchmarks" / "asked.py").write_text(
+    folder = tmp_path / "benchmarks" / "subjects"
+    folder.mkdir(parents=True)
+    (folder / "asked.py").write_text(
         "import os; keys = ('COMPOSITE_BENCH_QUICK', 'COMPOSITE_BENCH_KINDS')\n"
         "what = ' '.join(os.environ[k] for k in keys)\n"
         """print('row {"what": "' + what + '", "value": 1, "unit": ""}')"""
@@ -88,9 +89,8 @@ def test_kinds_and_quickness_reach_the_process_of_a_subject(
 
 
 def test_every_subject_is_a_module() -> None:
-    folder = Path(command.__file__).parent
-    for subject in command.SUBJECTS:
-        assert (folder / f"{subject}.py").exists() or (folder / subject / "__main__.py").exists()
+    found = {path.stem for path in Path(command.__file__).with_name("subjects").glob("*.py")}
+    assert found == {*command.SUBJECTS, *command.ON_REQUEST}
 
 
 def test_a_picture_wants_the_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

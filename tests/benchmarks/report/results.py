@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import models, peers
 from benchmarks.rows import Row
 from benchmarks.sides.team import Comparison
+from benchmarks.subjects import models, peers
 from benchmarks.timing import Timings
 from benchmarks.works.model_work import ModelWork
 from benchmarks.works.work import Work

@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from benchmarks import peers
 from benchmarks.sides import team
 from benchmarks.sides.process import Lost, Refused
 from benchmarks.sides.team import Comparison, Member, Team
+from benchmarks.subjects import peers
 from benchmarks.timing import Timings
 from benchmarks.works.model_work import ModelWork
 from benchmarks.works.work import Work

@@ -10,8 +10,8 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 import composite
-from benchmarks.gallery import by_hand
 from benchmarks.stock import served
+from benchmarks.subjects.gallery import by_hand
 from benchmarks.works.saved import SAVED
 from composite.binding import native
 from composite.binding.records import NodeDef

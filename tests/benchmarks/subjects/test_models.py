@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import models
-from benchmarks.models import TO_ALL, TO_REGIONS, TO_STOCK, means, rows_of
 from benchmarks.rows import Row
 from benchmarks.sides.team import MODEL_MEMBERS, Comparison
+from benchmarks.subjects import models
+from benchmarks.subjects.models import TO_ALL, TO_REGIONS, TO_STOCK, means, rows_of
 from benchmarks.timing import Timings
 from benchmarks.works.model_work import ModelWork
 

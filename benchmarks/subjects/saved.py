@@ -21,16 +21,16 @@ import numpy as np
 import tensorflow as tf
 
 import composite
-from benchmarks.gallery import by_hand
 from benchmarks.rows import Row, emit
 from benchmarks.stock import served
+from benchmarks.subjects.gallery import by_hand
 from benchmarks.timing import KINDS, QUICK, Spread, Timings, interleave
 from benchmarks.warm import warm
 from benchmarks.works.saved import SAVED, SavedWork
 from composite.ops.registry import OPS
 from composite.saving import contents, saved_model
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 3.0
 REGAINED = 0.95  # of the speed of nodes, where the library is
 KEPT = 0.98  # of the speed of what was written by hand, where it is not

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from benchmarks.peers import row, who
 from benchmarks.rows import Row, emit
 from benchmarks.sides.team import Team
+from benchmarks.subjects.peers import row, who
 from benchmarks.timing import KINDS, QUICK, SEED
 from benchmarks.works import drawn
 

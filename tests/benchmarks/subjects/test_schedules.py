@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import schedules
 from benchmarks.rows import Row
+from benchmarks.subjects import schedules
 from benchmarks.works.work import Work
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import ready
 from benchmarks.rows import Row
 from benchmarks.sides import model_ready
+from benchmarks.subjects import ready
 from benchmarks.works import readiness
 from benchmarks.works.readiness import Ready
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.gallery import _calls, _compiled, _with_gradients, by_hand
+from benchmarks.subjects.gallery import _calls, _compiled, _with_gradients, by_hand
 from benchmarks.works.gallery import CALLS, GALLERY, GalleryWork
 
 

@@ -43,7 +43,7 @@ def launches(gap_ms: float) -> list[float]:
 def in_process(threads: int) -> list[list[float]]:
     """`launches` of every gap in a fresh process whose intra-op pool has this many threads."""
     environment = {**os.environ, "TF_NUM_INTRAOP_THREADS": str(threads)}
-    command = [sys.executable, "-m", "benchmarks.idle", "--worker"]
+    command = [sys.executable, "-m", "benchmarks.subjects.idle", "--worker"]
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     times: list[list[float]] = json.loads(done.stdout.splitlines()[-1])
     return times

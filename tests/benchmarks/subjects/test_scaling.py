@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import scaling
 from benchmarks.sides.team import Comparison
+from benchmarks.subjects import scaling
 from benchmarks.timing import Timings
 from benchmarks.works.model_work import ModelWork
 from benchmarks.works.work import Work

@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import models, peers
 from benchmarks.rows import Row, emit
 from benchmarks.sides.team import MODEL_MEMBERS, OURS, Team
+from benchmarks.subjects import models, peers
 from benchmarks.timing import KINDS, QUICK
 from benchmarks.works.model_work import ModelWork
 from benchmarks.works.work import Work

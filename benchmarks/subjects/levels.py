@@ -99,7 +99,7 @@ def compare() -> None:
         libraries = [build(LEVELS, Path(folder), [one.target.isa for one in machines(levels)])]
         with mock.patch.object(Target, "host", return_value=this_cpu()):
             libraries.append(build(NATIVE, Path(folder), []))
-        command = [sys.executable, "-m", "benchmarks.levels", *map(str, libraries)]
+        command = [sys.executable, "-m", "benchmarks.subjects.levels", *map(str, libraries)]
         settings = {"COMPOSITE_JIT": "0", "COMPOSITE_BACKEND": "tvm"}
         subprocess.run(command, env=os.environ | settings, check=True)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.peers import row, who
 from benchmarks.rows import Row, emit
 from benchmarks.sides.team import Team
+from benchmarks.subjects.peers import row, who
 from benchmarks.timing import KINDS, QUICK
 from benchmarks.works import catalogue
 

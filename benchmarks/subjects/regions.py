@@ -83,7 +83,7 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"COMPOSITE_CACHE_DIR": cache}
         for which, bound in (("first", 20.0), ("second", 1.0)):
-            command = [sys.executable, "-m", "benchmarks.regions", _ENCODER]
+            command = [sys.executable, "-m", "benchmarks.subjects.regions", _ENCODER]
             done = subprocess.run(
                 command, env=environment, stdout=subprocess.PIPE, text=True, check=True
             )

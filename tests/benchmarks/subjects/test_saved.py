@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import saved
+from benchmarks.subjects import saved
 from benchmarks.timing import QUICK_ENVIRONMENT
 from benchmarks.works.saved import SavedWork
 from examples.gallery.mish import mish

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.regions import found, large_function
+from benchmarks.subjects.regions import found, large_function
 
 
 def test_the_large_function() -> None:

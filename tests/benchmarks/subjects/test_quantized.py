@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import quantized
-from benchmarks.quantized import SCALES, Stack
+from benchmarks.subjects import quantized
+from benchmarks.subjects.quantized import SCALES, Stack
 from composite import quant
 
 DENSE, CONVOLUTION = Stack((3, 24), (24, 24), 1), Stack((1, 6, 6, 8), (3, 3, 8, 8), 1)

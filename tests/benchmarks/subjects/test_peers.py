@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import drawn, growth, peers
 from benchmarks.sides.team import Comparison
+from benchmarks.subjects import drawn, growth, peers
 from benchmarks.timing import Timings
 from benchmarks.works import catalogue
 from benchmarks.works import drawn as drawn_works

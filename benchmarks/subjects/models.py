@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import peers
 from benchmarks.rows import Row, emit
 from benchmarks.sides.team import MODEL_MEMBERS, OURS, Comparison, Team
+from benchmarks.subjects import peers
 from benchmarks.timing import KINDS, QUICK
 from benchmarks.works.model_work import PLAIN, REGIONS, XLA, ModelWork
 from benchmarks.works.models import MODELS

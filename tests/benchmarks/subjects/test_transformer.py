@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import composite
-from benchmarks.transformer import POLICIES, Size, _fit_step, _tokens, transformer
+from benchmarks.subjects.transformer import POLICIES, Size, _fit_step, _tokens, transformer
 
 SMALL = Size(batch=2, length=6, width=8, heads=2)
 
