@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
+from tvm import tirx
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
@@ -31,8 +32,9 @@ from composite.compiler.tvm.lower.windows import (
     spatial,
     window_of,
 )
-from composite.compiler.tvm.math.numeric import choose, mul
+from composite.compiler.tvm.math.numeric import choose, like, mul
 from composite.compiler.tvm.nodes.node import OpNode
+from composite.compiler.tvm.tir.block import Block
 
 _NARROW = 16
 """Channels that fill a vector of every CPU."""
@@ -147,10 +149,17 @@ def _of_neighbours(
     op, result = "AddV2" if combine is ADD else "Maximum", parts[0]
     for part in parts[1:]:
         result = pointwise(op, combine.apply, (result, part), lines.dtype)
-    if mean:
-        share = graph.constant(np.asarray(1 / window.size[1], lines.dtype), lines.dtype)
-        result = pointwise("Mul", mul, (result, share), lines.dtype)
-    return result
+    return pointwise("Mul", _share(window.size[1]), (result,), lines.dtype) if mean else result
+
+
+def _share(count: int) -> Callable[[Block, Expr], Expr]:
+    """Return a multiplication by the reciprocal of a count, which is exact over the ring."""
+
+    def share(block: Block, x: Expr) -> Expr:
+        exact = tirx.Div(like(1.0, x), like(float(count), x))
+        return mul(block, x, block.stand_ins.add(like(1 / count, x), exact))
+
+    return share
 
 
 def _lower_max_pool_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

@@ -56,6 +56,21 @@ def test_explain_says_that_a_kernel_is_equal_by_algebra() -> None:
     assert composite.stats().seconds["algebra"] > 0
 
 
+def test_means_of_neighbours_are_quotients() -> None:
+    """The kernel multiplies by a float next to 1/3."""
+
+    @Composite("AlgebraMeans", inputs=["x: float", "dy: float"], outputs=["y: float", "dx: float"])
+    def means(x, dy):
+        dx = tf.raw_ops.AvgPoolGrad(
+            orig_input_shape=[2, 9, 10, 3], grad=dy,
+            ksize=[1, 3, 3, 1], strides=[1, 1, 1, 1], padding="VALID",
+        )  # fmt: skip
+        return tf.nn.avg_pool2d(x, 3, 1, "VALID"), dx
+
+    told = _told(means, tf.random.normal([2, 9, 10, 3]), tf.random.normal([2, 7, 8, 3]))
+    assert (told.path, told.algebra) == ("kernel", algebra.EQUAL)
+
+
 def test_largest_elements_of_volumes_are_not_compared() -> None:
     """TensorFlow's are those near the largest, as a kernel's are unless windows are large."""
 
