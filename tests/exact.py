@@ -60,16 +60,16 @@ def _ways(one: Any) -> list[tuple[int, ...]]:
 
 
 def _arrays(one: Any, draw: random.Random) -> list[np.ndarray]:
-    """Inputs of a kernel, integers among which are places that every dim has."""
+    """Inputs of a kernel: integers are places that every dim has, or sizes."""
     from composite.compiler.tvm.nodes.node import dtype_name
 
     sizes: dict[str, int] = {}
     made = []
-    for argument, shape in zip(
-        one.library.function[0].signature.input_arg, one.shapes, strict=True
-    ):
+    arguments = one.library.function[0].signature.input_arg
+    for i, (argument, shape) in enumerate(zip(arguments, one.shapes, strict=True)):
+        dtype = _numpy(dtype_name(argument.type, argument.name))
         dims = [_size(dim, sizes, draw) for dim in shape]
-        made.append(np.zeros(dims, _numpy(dtype_name(argument.type, argument.name))))
+        made.append(np.asarray(dims[0], dtype) if i in one.sizes else np.zeros(dims, dtype))
     return made
 
 
