@@ -164,7 +164,10 @@ def _backwards(
     _refuse_wide(node, forward)
     for axis, stride in enumerate(forward.strides, 1):
         gradient = spread_out(node, gradient, axis, stride)
-    return _summed(node, gradient, kernel, forward.before, shape[1:3], forward.dilations)
+    rows, columns = (r - 1 - b for r, b in zip(forward.reach, forward.before, strict=True))
+    counts = (shape[1], shape[2])
+    window = Window(forward.size, (1, 1), forward.dilations, (rows, columns), counts)
+    return _of_windows(gradient, kernel, window)
 
 
 def _refuse_wide(node: OpNode, forward: Window) -> None:
@@ -225,19 +228,18 @@ def _with_whole_blocks(
 
 
 def _summed(
-    node: OpNode,
-    gradient: Tensor,
-    filters: Tensor,
-    first: Sequence[int],
-    counts: Shape,
-    dilations: tuple[int, int] = (1, 1),
+    node: OpNode, gradient: Tensor, filters: Tensor, first: Sequence[int], counts: Shape
 ) -> Tensor:
     """Return the sums of gradients times taps, the first of blocks ``first`` of an image."""
     rows, columns, *_ = _filter_sizes(node, gradient, filters)
-    down, across = dilations
-    before = ((rows - 1) * down - first[0], (columns - 1) * across - first[1])
-    window = Window((rows, columns), (1, 1), dilations, before, (counts[0], counts[1]))
-    shape = (gradient.shape[0], *counts, filters.shape[2])
+    before = (rows - 1 - first[0], columns - 1 - first[1])
+    window = Window((rows, columns), (1, 1), (1, 1), before, (counts[0], counts[1]))
+    return _of_windows(gradient, filters, window)
+
+
+def _of_windows(gradient: Tensor, filters: Tensor, window: Window) -> Tensor:
+    """Return the windows of gradients times filters ``[rows, columns, D, F]`` backwards."""
+    shape = (gradient.shape[0], *window.counts, filters.shape[2])
     sums = Convolution(gradient, filters, window, transposed=True)
     return graph.reshape(Tensor((dims.product(shape[:3]), shape[3]), gradient.dtype, sums), shape)
 

@@ -53,7 +53,7 @@ def with_zeros_between(filters: np.ndarray, rates: Sequence[int]) -> np.ndarray:
 
 def check(
     compiler: Any, arrays: tuple[np.ndarray, np.ndarray], rates: Sequence[int],
-    strides: Sequence[int], padding: str, tasks: int = 1,
+    strides: Sequence[int], padding: str, *, tasks: int = 1,
 ) -> None:  # fmt: skip
     """Check a convolution of images and filters, and its gradients."""
     x, f = arrays
@@ -90,7 +90,7 @@ def test_any_images(
     compiler: Any, *, size: Any, span: Any, rates: Any, strides: Any, channels: int, filters: int,
     padding: str, tasks: int,
 ) -> None:  # fmt: skip
-    check(compiler, drawn(size, span, channels, filters), rates, strides, padding, tasks)
+    check(compiler, drawn(size, span, channels, filters), rates, strides, padding, tasks=tasks)
 
 
 @given(
