@@ -103,13 +103,20 @@ def image_gradient(
     """Return the gradient of images of that shape, by windows of filters that are finite."""
     if forward.size == (1, 1) and forward.before == (0, 0):
         return _of_pixels(node, gradient, kernel, forward, shape)
-    make = _backwards if forward.strides == (1, 1) else _in_blocks
-    return make(node, gradient, kernel, forward, shape)
+    if forward.strides != (1, 1) and is_dense(forward):
+        return _in_blocks(node, gradient, kernel, forward, shape)
+    return _backwards(node, gradient, kernel, forward, shape)
+
+
+def is_dense(forward: Window) -> bool:
+    """Return whether a window covers each pixel from its first to its last."""
+    return forward.reach == forward.size
 
 
 def are_apart(forward: Window) -> bool:
-    """Return whether windows have no pixel in common."""
-    return all(size <= stride for size, stride in zip(forward.size, forward.strides, strict=True))
+    """Return whether windows are dense and have no pixel in common."""
+    sides = zip(forward.size, forward.strides, strict=True)
+    return is_dense(forward) and all(size <= stride for size, stride in sides)
 
 
 def of_finite(node: OpNode, pixels: Tensor, kernel: Tensor) -> Tensor:
@@ -150,14 +157,22 @@ def _of_pixels(
 def _backwards(
     node: OpNode, gradient: Tensor, kernel: Tensor, forward: Window, shape: Shape
 ) -> Tensor:
-    """Return images of that shape, a pixel the sum of its products: the filter runs backwards."""
+    """Return images of that shape, a pixel the sum of its products: the filter runs backwards.
+
+    There are zeros between gradients whose windows are strides apart.
+    """
     _refuse_wide(node, forward)
-    return _summed(node, gradient, kernel, forward.before, shape[1:3])
+    for axis, stride in enumerate(forward.strides, 1):
+        gradient = spread_out(node, gradient, axis, stride)
+    rows, columns = (r - 1 - b for r, b in zip(forward.reach, forward.before, strict=True))
+    counts = (shape[1], shape[2])
+    window = Window(forward.size, (1, 1), forward.dilations, (rows, columns), counts)
+    return _of_windows(gradient, kernel, window)
 
 
 def _refuse_wide(node: OpNode, forward: Window) -> None:
     """Refuse padding in front in which a whole window lies."""
-    if any(b >= size for size, b in zip(forward.size, forward.before, strict=True)):
+    if any(b >= reach for reach, b in zip(forward.reach, forward.before, strict=True)):
         raise NotCovered(f"{node.op}: padding {forward.before}")
 
 
@@ -219,7 +234,12 @@ def _summed(
     rows, columns, *_ = _filter_sizes(node, gradient, filters)
     before = (rows - 1 - first[0], columns - 1 - first[1])
     window = Window((rows, columns), (1, 1), (1, 1), before, (counts[0], counts[1]))
-    shape = (gradient.shape[0], *counts, filters.shape[2])
+    return _of_windows(gradient, filters, window)
+
+
+def _of_windows(gradient: Tensor, filters: Tensor, window: Window) -> Tensor:
+    """Return the windows of gradients times filters ``[rows, columns, D, F]`` backwards."""
+    shape = (gradient.shape[0], *window.counts, filters.shape[2])
     sums = Convolution(gradient, filters, window, transposed=True)
     return graph.reshape(Tensor((dims.product(shape[:3]), shape[3]), gradient.dtype, sums), shape)
 
@@ -257,7 +277,7 @@ def _filters_of_blocks(kernel: Tensor, forward: Window) -> Tensor:
 
 
 def _lower_depthwise_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Lower the gradient of the image, with zeros between gradients that are strides apart."""
+    """Lower the gradient of the image: each channel has filters of its own."""
     sizes, kernel, gradient = inputs
     rows, columns, channels, multiplier = _filter_sizes(node, gradient, kernel)
     _refuse_uneven(node)
@@ -265,8 +285,6 @@ def _lower_depthwise_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[
     forward = _forward_window(node, shape, (rows, columns), gradient)
     dims.require_equal(shape[3], channels, f"{node.op}: channels")
     dims.require_equal(gradient.shape[3], channels * multiplier, f"{node.op}: gradient")
-    for axis, stride in enumerate(forward.strides, 1):
-        gradient = spread_out(node, gradient, axis, stride)
     return [_backwards(node, gradient, kernel, forward, shape)]
 
 
@@ -316,8 +334,6 @@ def _lower_depthwise_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list
 def _forward_window(node: OpNode, image: Shape, size: tuple[int, int], gradient: Tensor) -> Window:
     """Return the windows of the convolution that this is a gradient of."""
     window = window_of(node, image, size)
-    if window.dilations != (1, 1):
-        raise NotCovered(f"{node.op}: dilations")  # nor has TF
     require_gradient(node, gradient.shape[:3], (image[0], *window.counts))
     return window
 

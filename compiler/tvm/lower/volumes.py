@@ -53,10 +53,11 @@ def _lower_volume_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     shape = known_dims(node, sizes, "the volume's shape")
     depth, window = _windows(node, shape, kernel.shape)
     require_gradient(node, gradient.shape, (shape[0], depth.count, *window.counts, kernel.shape[4]))
-    if depth.before >= depth.size:
+    if depth.before >= depth.reach:
         raise NotCovered(f"{node.op}: padding {depth.before}")
     apart = spread_out(node, gradient, 1, depth.stride)
-    slices = Side(depth.size, 1, 1, depth.size - 1 - depth.before, shape[1])
+    before = depth.reach - 1 - depth.before
+    slices = Side(depth.size, 1, depth.dilation, before, shape[1])
     images = _side_by_side(node, apart, slices, backwards=True)
     of_slices = (dims.product(shape[:2]), *shape[2:])
     made = image_gradient(node, images, _of_gradients(kernel), window, of_slices)
@@ -85,8 +86,6 @@ def _windows(node: OpNode, volume: Shape, kernel: Shape) -> tuple[Side, Window]:
     if len(sizes) != 5:
         raise NotCovered(f"{node.op}: a filter {kernel}")
     depth, rows, columns = sides_of(node, volume, sizes[:3])
-    if (depth.dilation, rows.dilation, columns.dilation) != (1, 1, 1):
-        raise NotCovered(f"{node.op}: dilations")  # nor has TF
     dims.require_equal(volume[4], sizes[3], f"{node.op}: channels")
     return depth, window_over(rows, columns)
 
@@ -97,10 +96,10 @@ def _side_by_side(node: OpNode, volume: Tensor, side: Side, *, backwards: bool =
     Slices outside are zero. ``backwards``, the channels of the last slice come first.
     """
     batch, have, height, width, channels = volume.shape
-    behind = (side.count - 1) * side.stride + side.size - side.before - have
+    behind = (side.count - 1) * side.stride + side.reach - side.before - have
     if isinstance(behind, int):
         behind = max(0, behind)
-    elif side.before == 0 and side.size <= side.stride:
+    elif side.before == 0 and side.reach <= side.stride:
         behind = 0
     node.at_least(behind, 0, f"a padding of {behind}")
     around: list[tuple[Dim, Dim]] = [(0, 0)] * 5
@@ -109,7 +108,8 @@ def _side_by_side(node: OpNode, volume: Tensor, side: Side, *, backwards: bool =
     parts = []
     for tap in range(side.size):
         shape = (batch, side.count, height, width, channels)
-        part = views.sliced(whole, (0, tap, 0, 0, 0), shape, (1, side.stride, 1, 1, 1))
+        start = (0, tap * side.dilation, 0, 0, 0)
+        part = views.sliced(whole, start, shape, (1, side.stride, 1, 1, 1))
         parts.append(graph.reshape(part, (*shape[:4], 1, channels)))
     joined = views.concat(parts[::-1] if backwards else parts, 4, node.op)
     images = dims.product((batch, side.count))

@@ -28,6 +28,11 @@ class Side:
     before: int
     count: Dim
 
+    @property
+    def reach(self) -> int:
+        """Elements from the first to the last that a window covers."""
+        return (self.size - 1) * self.dilation + 1
+
 
 def window_of(node: OpNode, image: Shape, size: Sequence[int]) -> Window:
     """Return the windows on images of a shape, by the attributes strides, dilations, padding."""

@@ -166,15 +166,8 @@ def test_gradient_leaves_filters_that_are_not_finite_to_the_expansion(compiler: 
         loaded([x, f, dy], [x.shape], [x.dtype])
 
 
-@pytest.mark.parametrize(
-    ("how", "error"),
-    [
-        ({"data_format": "NCDHW"}, "data_format NCDHW"),
-        ({"dilations": three(2, 1, 1)}, "dilations"),
-    ],
-)
-def test_refusals_say_why(compiler: Any, how: dict[str, Any], error: str) -> None:
-    whole = {"strides": three(1, 1, 1), "padding": "SAME", **how}
+def test_refusals_say_why(compiler: Any) -> None:
+    how = {"strides": three(1, 1, 1), "padding": "SAME", "data_format": "NCDHW"}
     x, f = np.zeros((1, 4, 4, 4, 4), np.float32), np.zeros((1, 1, 1, 4, 4), np.float32)
-    with pytest.raises(backend.NotCovered, match=f"Conv3D: {error}"):
-        compiler.compile(conv3d(whole), [x, f])
+    with pytest.raises(backend.NotCovered, match="Conv3D: data_format NCDHW"):
+        compiler.compile(conv3d(how), [x, f])
