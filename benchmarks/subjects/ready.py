@@ -53,7 +53,7 @@ def rows() -> Iterator[Row]:
 
 
 def of_case(case: str) -> Iterator[Row]:
-    """Ours in a first and a second process, and its peak; then others."""
+    """Ours in a first and a second process, and what the first takes; then others."""
     with tempfile.TemporaryDirectory(prefix="composite-bench-") as cache:
         for process in ("first", "second"):
             what = f"{case}, {process} process"
@@ -67,6 +67,8 @@ def of_case(case: str) -> Iterator[Row]:
             if process == "first":
                 most = MEGABYTES.get(case)
                 yield Row(f"{case}, peak of memory", found.megabytes, "MB", at_most=most)
+                if found.processor:
+                    yield Row(f"{case}, time of processors", found.processor, "s")
     if has_peers(case):
         yield from of_others(case)
 

@@ -9,6 +9,7 @@ Imports nothing of the package beforehand: that is measured, too.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import time
@@ -28,12 +29,15 @@ class Ready:
     Attributes:
         seconds: from the beginning until it was ready.
         detail: what else is worth knowing.
-        megabytes: the peak of resident memory, of this process and of the compiler's.
+        megabytes: the peaks of resident memory, of this process and of each of the compiler's.
+        processor: seconds of processors, of these processes and those that they have started; 0 if
+            nobody counted them. Other work of the machine changes them less than `seconds`.
     """
 
     seconds: float
     detail: str = ""
     megabytes: float = 0.0
+    processor: float = 0.0
 
 
 def importing() -> Ready:
@@ -90,12 +94,17 @@ def _until_kernel(call: Callable[[], Any]) -> Ready:
     import composite
 
     before = composite.stats()
-    start = time.perf_counter()
+    start, used = time.perf_counter(), processor()
     call()
     composite.wait()
-    seconds = time.perf_counter() - start
+    seconds, used = time.perf_counter() - start, processor() - used
     since = composite.stats() - before
-    return Ready(seconds, f"{since['answered']} kernels, {since['compiles']} compiled")
+    return Ready(seconds, _kernels(since), processor=used)
+
+
+def _kernels(since: Any) -> str:
+    """What was made, of what `composite.stats` has counted."""
+    return f"{since['answered']} kernels, {since['compiles']} compiled"
 
 
 def small_op() -> Ready:
@@ -149,10 +158,11 @@ def _accelerating(name: str) -> Callable[[], Ready]:
         import composite
 
         infer, given = _model(name)
-        start = time.perf_counter()
+        start, used = time.perf_counter(), processor()
         fast = composite.accelerate(infer, given)
-        seconds = time.perf_counter() - start
-        return Ready(seconds, f"{fast.report.verdict}; {composite.stats()['compiles']} compiled")
+        seconds, used = time.perf_counter() - start, processor() - used
+        detail = f"{fast.report.verdict}; {composite.stats()['compiles']} compiled"
+        return Ready(seconds, detail, processor=used)
 
     return measured
 
@@ -180,7 +190,7 @@ def generating() -> Ready:
         writer.generate(words, stop_token_ids=None)
 
     with composite.options(regions=True):
-        before, start = composite.stats(), time.perf_counter()
+        before, start, used = composite.stats(), time.perf_counter(), processor()
         while True:
             requests = composite.stats()["requests"]
             write()
@@ -188,7 +198,8 @@ def generating() -> Ready:
             if composite.stats()["requests"] == requests:
                 break
         seconds, since = time.perf_counter() - start, composite.stats() - before
-    return Ready(seconds, f"{since['answered']} kernels, {since['compiles']} compiled")
+        used = processor() - used
+    return Ready(seconds, _kernels(since), processor=used)
 
 
 ACCELERATED = (
@@ -251,14 +262,28 @@ def write_files(case: str, folder: Path) -> Ready:
 
 
 def peak() -> float:
-    """Megabytes of this process and of the compiler's, at most."""
+    """Megabytes of this process and of the compiler's, each at most."""
     found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    client = sys.modules.get("composite.compiler_process.client")
-    number = None if client is None else client._client.number
-    if number is not None:
-        status = Path(f"/proc/{number}/status").read_text(encoding="ascii")
+    for compiler in _compilers():
+        status = Path(compiler, "status").read_text(encoding="ascii")
         found += float(status.partition("VmHWM:")[2].split()[0]) / 1024
     return found
+
+
+def processor() -> float:
+    """Seconds of processors, of this process and the compiler's, and of what they have started."""
+    of_ours = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    found = sum(one.ru_utime + one.ru_stime for one in of_ours)
+    for compiler in _compilers():
+        stat = Path(compiler, "stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        found += sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def _compilers() -> list[Path]:
+    """What the system tells of the compiler's processes: a folder each."""
+    client = sys.modules.get("composite.compiler_process.client")
+    return [] if client is None else [Path(f"/proc/{n}") for n in client._client.numbers]
 
 
 def main(way: str, case: str, *folder: str) -> None:

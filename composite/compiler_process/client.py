@@ -127,8 +127,12 @@ class Client:
     @property
     def number(self) -> int | None:
         """The compiler's process that was started first, or None."""
-        first = next(iter(self._processes), None)
-        return None if first is None else first.number
+        return next(iter(self.numbers), None)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The compiler's processes, in the order in which they were started."""
+        return [process.number for process in list(self._processes)]
 
     def perform(self, task: Task, stopping: Callable[[], bool] = never) -> Made:
         """Have a task done.

@@ -196,7 +196,7 @@ def _arrays(
     fed_back: bool,
 ) -> list[Array]:
     arrays = [
-        _array(draw, dtype, shape, random).astype(dtype.as_numpy_dtype)
+        _array(draw, dtype, shape, random).astype(dtype.as_numpy_dtype, copy=False)
         for dtype, shape in zip(dtypes, shapes, strict=True)
     ]
     return [_damped(x) for x in arrays] if fed_back else arrays
@@ -216,7 +216,7 @@ def _array(
         return random.integers(0, 2, shape)
     # Doubles are numbers of float32: the check computes with them in both.
     narrow = np.float32 if dtype == tf.float64 else dtype.as_numpy_dtype
-    return np.asarray(draw(shape, ml_dtypes.finfo(narrow), random).astype(narrow))
+    return np.asarray(draw(shape, ml_dtypes.finfo(narrow), random).astype(narrow, copy=False))
 
 
 def _drawn(shape: tuple[int, ...]) -> int:

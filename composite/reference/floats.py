@@ -22,6 +22,7 @@ _SIGNS = 4099  # a prime: neighbouring rows are moved in other ways
 _BITS_OF_TF32, _HALF_OF_TF32 = 0xFFFFE000, 0x1000  # sign, exponent and 10 bits; half of the last
 # Ops whose results begin with the lowest or the largest number of their dtype.
 FROM_ENDS = ("MaxPool", "MaxPool3D", "UnsortedSegmentMax", "UnsortedSegmentMin")
+_BLOCK = 1 << 15  # elements that the first caches hold, with what is computed of them
 _LARGE_TINY = 1e-30  # a smallest normal number above it is half's
 
 
@@ -139,11 +140,25 @@ def in_double(array: Array) -> Array:
     """
     wide = array.astype(np.float64)
     if flushes(array.dtype):
-        with np.errstate(invalid="ignore"):
-            small = np.abs(array) < array.dtype.type(smallest_normal(array.dtype))
+        small = _are_flushed(array)
         if small.any():
             wide[small] = np.copysign(0.0, wide[small])
     return wide
+
+
+def tensor_in_double(array: Array) -> Any:
+    """The same as a tensor. TensorFlow's cast takes less time than NumPy's and a copy of it."""
+    blocks = (array.reshape(-1)[at : at + _BLOCK] for at in range(0, array.size, _BLOCK))
+    if array.dtype != np.float32 or any(_are_flushed(block).any() for block in blocks):
+        return tf.constant(in_double(array))
+    return tf.cast(tf.constant(array), tf.float64)
+
+
+def _are_flushed(array: Array) -> Array:
+    """Where TensorFlow's threads take numbers for zeros that are none."""
+    with np.errstate(invalid="ignore"):
+        small = np.abs(array) < array.dtype.type(smallest_normal(array.dtype))
+    return np.asarray(small & (array != 0))
 
 
 def in_range(exact: Array, dtype: Any) -> Array:

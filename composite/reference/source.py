@@ -69,7 +69,7 @@ class Source:
         self._roundings = Roundings(
             factors=_of_tensors(floats.in_tensor_float_32) if rounded else None
         )
-        self._in_double = _in_double if arithmetic.keeps_denormals else floats.in_double
+        self._in_double = _in_double if arithmetic.keeps_denormals else floats.tensor_in_double
         self._library = library.function
         floating = [dtype for dtype in body.input_dtypes if dtype.is_floating]
         self._is_double = bool(floating) and all(dtype == tf.float64 for dtype in floating)
@@ -240,7 +240,9 @@ class Source:
             self._last = None  # before others take as much memory
             convert = _in_single if self._is_double else self._in_double
             with tf.device("CPU:0"):
-                given = [tf.constant(convert(x)) if floats.is_floating(x) else x for x in inputs]
+                given = [
+                    tf.convert_to_tensor(convert(x)) if floats.is_floating(x) else x for x in inputs
+                ]
             self._last = inputs, given
         return self._last[1]
 

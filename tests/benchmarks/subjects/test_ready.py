@@ -20,13 +20,14 @@ def test_a_case_has_two_processes_on_one_cache(monkeypatch: pytest.MonkeyPatch) 
 
     def measured(command: Sequence[str], cache: str) -> Ready:
         asked.append((list(command[3:]), cache))
-        return Ready(40.0 if len(asked) == 1 else 1.0, "3 kernels", 1600.0)
+        return Ready(40.0 if len(asked) == 1 else 1.0, "3 kernels", 1600.0, 60.0)
 
     monkeypatch.setattr(ready, "measured", measured)
     monkeypatch.setattr(ready, "PEERS_PYTHON", Path(sys.executable))
-    first, peak, second, *others = ready.of_case("accelerate: DenseNet121")
+    first, peak, used, second, *others = ready.of_case("accelerate: DenseNet121")
     assert (first.value, first.holds, first.detail) == (40.0, False, "3 kernels")
     assert (peak.value, peak.unit, peak.holds) == (1600.0, "MB", False)
+    assert (used.value, used.unit) == (60.0, "s")
     assert (second.value, second.holds) == (1.0, True)
     assert asked[0] == asked[1] != asked[2]
     assert [row.what.partition(", ")[2] for row in others] == ["XLA", *model_ready.LIBRARIES]
@@ -78,6 +79,7 @@ def test_a_small_case_is_measured(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.works.readiness", "ours", "kernel of a small op"]
     first, second = (ready.measured(command, str(tmp_path)) for _ in range(2))
     assert first.detail == "1 kernels, 1 compiled"
+    assert first.processor > second.processor > 0  # the compiler's time is in it
     assert second.detail == "1 kernels, 0 compiled"
     assert first.seconds > second.seconds > 0
     assert first.megabytes > 100

@@ -69,3 +69,19 @@ def test_doubles_are_zero_where_tensorflow_takes_numbers_for_zeros(dtype):
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(np.signbit(found[:-1]), np.signbit(expected[:-1]))
     np.testing.assert_array_equal(floats.in_double(x[2:3].reshape(())), half)
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_tensors_in_double_have_the_bits_of_arrays_in_double(dtype, flushed):
+    kind = tf.as_dtype(dtype).as_numpy_dtype
+    x = np.resize(np.array([1 / 3, -7, 0, -0.0, np.inf, -np.inf, np.nan]), (3, 40_001)).astype(kind)
+    x[2, -1] = floats.smallest_normal(kind) / (2 if flushed else -1)  # in the last block
+    found = floats.tensor_in_double(floats.unaligned(x))
+    assert found.dtype == tf.float64
+    assert found.numpy().tobytes() == floats.in_double(x).tobytes()
+
+
+def test_tensors_in_double_take_any_shape():
+    assert floats.tensor_in_double(np.float32(0.1).reshape(())).shape == ()
+    assert floats.tensor_in_double(np.ones((2, 0), np.float32)).shape == (2, 0)
