@@ -214,9 +214,10 @@ def _file_of(function: types.FunctionType) -> str:
 
 
 def _lines_of(function: types.FunctionType, filename: str) -> tuple[list[str], int]:
-    """Return the lines of the function and the number of the first, by its own globals.
+    """Return the lines of the function and the number of the first.
 
-    `inspect` looks for the module by name, which another module may have.
+    The function's globals tell the module. `inspect` takes the one that is imported by that name,
+    which may be another one.
     """
     first_line = max(function.__code__.co_firstlineno, 1)
     linecache.checkcache(filename)

@@ -36,7 +36,7 @@ _TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
 def rows() -> Iterator[Row]:
-    """The fastest of the others over ours, by number of processors; then what these gain."""
+    """The fastest of the others over ours, by number of processors; then the speedup of ours."""
     found: dict[str, list[Row]] = {}
     mask = os.sched_getaffinity(0)
     processors = by_core(mask)
@@ -55,7 +55,7 @@ def rows() -> Iterator[Row]:
 
 def counts(processors: int) -> list[int]:
     """The powers of two below a number of processors, and the number."""
-    return [2**i for i in range(processors.bit_length()) if 2**i < processors] + [processors]
+    return [*(2**i for i in range((processors - 1).bit_length())), processors]
 
 
 def by_core(processors: Collection[int], topology: Path = _TOPOLOGY) -> list[int]:
@@ -71,7 +71,7 @@ def by_core(processors: Collection[int], topology: Path = _TOPOLOGY) -> list[int
 
 
 def gain(title: str, of_work: Sequence[Row]) -> Iterator[Row]:
-    """How many times as fast a work runs on all processors as on the first number of them."""
+    """How many times as fast a work runs on all processors as on one."""
     times = [_times(row) for row in of_work]
     if len(times) < 2 or OURS not in times[0] or OURS not in times[-1]:
         return
@@ -83,21 +83,24 @@ def gain(title: str, of_work: Sequence[Row]) -> Iterator[Row]:
 
 def _measured() -> Iterator[Row]:
     """A row for each work, on the processors of this process. Its title is that of the work."""
+    works = [work for work in WORKS if not KINDS or work.kind in KINDS]
     with Team() as team:
-        for work in WORKS[:1] if QUICK and not KINDS else WORKS:
-            if not KINDS or work.kind in KINDS:
-                made = peers.row(team.compare(work.stacked(), seconds=SECONDS))
-                yield replace(made, what=work.title)
-    if MODEL not in KINDS if KINDS else QUICK:
-        return
+        for work in works[:1] if QUICK and not KINDS else works:
+            made = peers.row(team.compare(work.stacked(), seconds=SECONDS))
+            yield replace(made, what=work.title)
+    if MODEL in KINDS or not (KINDS or QUICK):
+        yield _model()
+
+
+def _model() -> Row:
     with (
         Team(MODEL_MEMBERS, patience=models.PATIENCE) as team,
         tempfile.TemporaryDirectory(prefix="composite-bench-") as folder,
     ):
         model = ModelWork(MODEL, BATCH, folder)
-        of_model = list(models.rows_of(team.compare(model, seconds=models.SECONDS)))
-        # The first row has the data of all ways, the second one compares ours with all others.
-        yield replace(of_model[min(1, len(of_model) - 1)], what=model.title, data=of_model[0].data)
+        first, *others = models.rows_of(team.compare(model, seconds=models.SECONDS))
+    # The first row has the data of all ways, the second one compares ours with all others.
+    return replace(others[0] if others else first, what=model.title, data=first.data)
 
 
 def _times(row: Row) -> dict[str, float]:

@@ -147,7 +147,7 @@ def in_double(array: Array) -> Array:
 
 
 def tensor_in_double(array: Array) -> Any:
-    """The same as a tensor. TensorFlow's cast takes less time than NumPy's and a copy of it."""
+    """The same as a tensor: by TensorFlow's cast, which is faster, where no number is flushed."""
     blocks = (array.reshape(-1)[at : at + _BLOCK] for at in range(0, array.size, _BLOCK))
     if array.dtype != np.float32 or any(_are_flushed(block).any() for block in blocks):
         return tf.constant(in_double(array))
@@ -155,7 +155,7 @@ def tensor_in_double(array: Array) -> Any:
 
 
 def _are_flushed(array: Array) -> Array:
-    """Where TensorFlow's threads take numbers for zeros that are none."""
+    """Where TensorFlow's threads flush a number to zero."""
     with np.errstate(invalid="ignore"):
         small = np.abs(array) < array.dtype.type(smallest_normal(array.dtype))
     return np.asarray(small & (array != 0))
