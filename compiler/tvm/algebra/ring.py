@@ -8,7 +8,8 @@ alone. So a value that is kept in 16 bits for a while, as 16-bit floats are, is 
 An elementary function is a permutation that its name selects, but for
 
 - e^x, which is 5^x, so that e^(a + b) = e^a e^b;
-- 1 / x, which is the inverse of x where x is odd, and of x + 1 where it is even;
+- 1 / x, which is the inverse of x where x is odd; a factor of 2 in its lowest 16 bits becomes the
+  inverse of 3, which stands for 1/2, so that 1 / (2 x) = 1/2 · 1 / x of integers below 2^15;
 - those that are made of others: see :data:`MADE_OF`.
 
 Everything works on NumPy's arrays of unsigned integers and on `traced.Traced`: arithmetic wraps.
@@ -49,12 +50,27 @@ def plus(word: Word, summand: int, bits: int) -> Word:
 
 
 def inverse(word: Word, bits: int) -> Word:
-    """Return 1 / x, of x + 1 where x is even."""
-    odd = word | 1
-    found = (odd * 3) ^ 2  # right modulo 2^5, and twice as many bits with each step
+    """Return 1 / x: 1/2 for each factor of 2 in its lowest 16 bits, times the inverse of the rest."""
+    low = word & 0xFFFF
+    high, factor = word - low, (word & 0) + 1
+    for count in (8, 4, 2, 1):
+        mask = (1 << count) - 1
+        divides = (((low & mask) + mask) >> count) ^ 1  # 1 where 2^count divides, 0 elsewhere
+        low = low + divides * ((low >> count) - low)
+        factor = factor * plus(times(divides, _half(bits) ** count - 1, bits), 1, bits)
+    return factor * _inverse_of_odd(high + low | 1, bits)
+
+
+def _inverse_of_odd(word: Word, bits: int) -> Word:
+    found = (word * 3) ^ 2  # right modulo 2^5, and twice as many bits with each step
     for _ in range((bits // 5).bit_length()):
-        found = found * 2 - odd * found * found
+        found = found * 2 - word * found * found
     return found
+
+
+def _half(bits: int) -> int:
+    """Return what stands for 1/2: the inverse of 3."""
+    return pow(3, -1, 1 << bits)
 
 
 def power_of_five(word: Word, bits: int) -> Word:
@@ -176,13 +192,12 @@ def function(name: str) -> Callable[..., Word]:
 
 
 def constant(value: float, dtype: str) -> int:
-    """Return what stands for a constant: an integer for itself, and 1/2 for the inverse of 2."""
+    """Return what stands for a constant: an integer for itself, and `inverse` of 2 for 1/2."""
     bits = BITS[dtype]
     if math.isnan(value):
         return zlib.crc32(b"nan") % (1 << bits)
     if abs(value) >= _HUGE:
         return most(bits) if value > 0 else least(bits)
     exact = Fraction(value)
-    half = pow(3, -1, 1 << bits)
     halves = exact.denominator.bit_length() - 1
-    return exact.numerator * pow(half, halves, 1 << bits) % (1 << bits)
+    return exact.numerator * pow(_half(bits), halves, 1 << bits) % (1 << bits)

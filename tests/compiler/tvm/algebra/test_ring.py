@@ -42,6 +42,14 @@ def test_an_odd_number_times_its_inverse_is_one(number: int, bits: int) -> None:
 
 
 @settings(deadline=None)
+@given(st.integers(1, 255), st.integers(0, 7), st.sampled_from(list(ring.BITS)))
+def test_division_by_a_power_of_two_is_a_product(number: int, power: int, dtype: str) -> None:
+    bits = ring.BITS[dtype]
+    whole, part = words(number << power, bits), words(number, bits)
+    assert of("inverse")(whole) == of("inverse")(part) * ring.constant(2.0**-power, dtype)
+
+
+@settings(deadline=None)
 @given(NUMBERS, NUMBERS, st.sampled_from([16, 32, 64]))
 def test_the_order_is_total_and_that_of_small_integers(a: int, b: int, bits: int) -> None:
     x, y = words(a, bits), words(b, bits)
