@@ -50,7 +50,7 @@ def plus(word: Word, summand: int, bits: int) -> Word:
 
 
 def inverse(word: Word, bits: int) -> Word:
-    """Return 1 / x: 1/2 for each factor of 2 in its lowest 16 bits, times the inverse of the rest."""
+    """Return 1 / x: 1/2 per factor of 2 in its lowest 16 bits, times the inverse of the rest."""
     low = word & 0xFFFF
     high, factor = word - low, (word & 0) + 1
     for count in (8, 4, 2, 1):
