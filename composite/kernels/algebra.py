@@ -25,7 +25,10 @@ from composite.reference import over_ring
 Array = np.ndarray[Any, Any]
 
 EQUAL = "equal by algebra"
-_MOST = 1 << 24  # elements of a call
+
+# Of what is compared: about a second.
+_MOST_ELEMENTS = 1 << 24
+_MOST_STEPS = 1 << 27
 
 
 def is_wanted(*, ahead_of_time: bool = False) -> bool:
@@ -44,17 +47,18 @@ def compared(library: Path, kernel: Kernel, samples: Iterable[Sample]) -> str:
     Mismatch where its results are not those of the body.
     """
     equal = False
-    try:
-        for sample in _by_shapes(samples):
+    why = "it leaves all inputs to the expansion"
+    for sample in _by_shapes(samples):
+        try:
             equal |= _is_equal(library, kernel, sample)
-    except NotCovered as answer:
-        return uncovered(answer)
-    except _Larger:
-        return uncovered(f"its tensors have more than {_MOST} elements") if not equal else EQUAL
-    return EQUAL if equal else uncovered("it leaves all inputs to the expansion")
+        except NotCovered as answer:
+            return uncovered(answer)
+        except _Larger as answer:
+            why = str(answer)
+    return EQUAL if equal else uncovered(why)
 
 
-class _Larger(Exception):  # noqa: N818 - says what the sizes are
+class _Larger(Exception):  # noqa: N818 - says what is large
     pass
 
 
@@ -69,19 +73,25 @@ def _by_shapes(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 def _is_equal(library: Path, kernel: Kernel, sample: Sample) -> bool:
     """Whether a kernel answered, with the results of the body. Mismatch where it has others."""
-    if sum(x.size for x in [*sample.inputs, *sample.expected]) > _MOST:
-        raise _Larger
+    if sum(x.size for x in [*sample.inputs, *sample.expected]) > _MOST_ELEMENTS:
+        raise _Larger(f"its tensors have more than {_MOST_ELEMENTS} elements")
     random = np.random.default_rng(0)
     drawn = [over_ring.drawn(x, random) for x in sample.inputs]
+    found = []
+    try:
+        for tasks, over in _ways(kernel):
+            outputs = verify.run_kernel(
+                library, kernel.name, drawn, sample.expected, tasks,
+                packed=kernel.packed, over=over, steps=_MOST_STEPS,
+            )  # fmt: skip
+            found.append((tasks, outputs))
+    except host.Refused:
+        return False
+    except host.TooLong:
+        raise _Larger(f"it runs more than {_MOST_STEPS} instructions over the ring") from None
     wanted = over_ring.results(sample.source.body, _with_sizes(sample, drawn))
-    for tasks, over in _ways(kernel):
-        try:
-            found = verify.run_kernel(
-                library, kernel.name, drawn, wanted, tasks, packed=kernel.packed, over=over
-            )
-        except host.Refused:
-            return False
-        for number, (got, want) in enumerate(zip(found, wanted, strict=True)):
+    for tasks, outputs in found:
+        for number, (got, want) in enumerate(zip(outputs, wanted, strict=True)):
             if told := over_ring.difference(got, want):
                 raise verify.Mismatch(
                     f"by algebra, output {number} of {sample.shapes} by {tasks} tasks: {told};"

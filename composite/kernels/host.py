@@ -43,6 +43,7 @@ class _Call(ctypes.Structure):
         ("arguments", ctypes.POINTER(Argument)),
         ("count", ctypes.c_size_t),
         ("tasks", ctypes.c_int32),
+        ("steps", ctypes.c_int64),
     ]
 
 
@@ -50,7 +51,16 @@ class Refused(RuntimeError):  # noqa: N818 - no mistake of anybody's
     """A kernel met an index out of range, or a NaN where it has no answer: the expansion runs."""
 
 
-def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1) -> None:
+class TooLong(RuntimeError):  # noqa: N818 - as Refused
+    """A program over the ring runs more instructions than the caller allows."""
+
+
+MOST_STEPS = (1 << 63) - 1
+
+
+def call(
+    library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1, steps: int = MOST_STEPS
+) -> None:
     """Calls a kernel of a library, which fills its outputs.
 
     Args:
@@ -59,8 +69,10 @@ def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1) ->
         arrays: Inputs, outputs and packed constants: row-major and compact; their memory needs the
             alignment of an element only.
         tasks: Into how many each parallel loop is divided. All of them run at the same time.
+        steps: How many instructions the loops of a program over the ring may run.
 
     Raises:
+        TooLong: If they run more.
         Refused: If the kernel leaves these inputs to the expansion.
         RuntimeError: If there is no such kernel, or it refuses its arguments, or its tasks do not
             meet at the same barriers.
@@ -72,13 +84,14 @@ def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1) ->
             raise Refused(str(error)) from error
         return
     arguments = (Argument * len(arrays))(*map(argument, arrays))
-    asked = _Call(
-        ctypes.sizeof(_Call), str(library).encode(), kernel.encode(), arguments, len(arrays), tasks
-    )
+    path, name = str(library).encode(), kernel.encode()
+    asked = _Call(ctypes.sizeof(_Call), path, name, arguments, len(arrays), tasks, steps)
     try:
         native.invoke(native.library().composite_call_kernel, ctypes.byref(asked))
     except tf.errors.OutOfRangeError as error:
         raise Refused(error.message) from error
+    except tf.errors.DeadlineExceededError as error:
+        raise TooLong(error.message) from error
     except tf.errors.OpError as error:
         raise RuntimeError(error.message) from error
 
@@ -89,13 +102,14 @@ def pack(
     inputs: Sequence[Array],
     arguments: Sequence[Packed],
     tasks: int = 1,
+    steps: int = MOST_STEPS,
 ) -> list[Array]:
     """Makes what a kernel takes after its outputs, of its inputs; raises as `call`."""
     made = []
     for number, argument in enumerate(arguments):
         # Not aligned, and no number where the kernel must not read.
         room = np.full(argument.elements + 1, np.nan, argument.dtype)[1:]
-        call(library, f"{kernel}_pack{number}", [inputs[argument.source], room], tasks)
+        call(library, f"{kernel}_pack{number}", [inputs[argument.source], room], tasks, steps)
         made.append(room)
     return made
 

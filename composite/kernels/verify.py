@@ -203,13 +203,14 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
     packed: Sequence[Packed] = (),
     over: Mapping[int, int] = MappingProxyType({}),
     alignment: int = 0,
+    steps: int = host.MOST_STEPS,
 ) -> list[Array]:
     """The outputs of a kernel, which are like the arrays of `like`, by so many tasks in each loop.
 
     `over`: by the output that takes an input's place, that input. `alignment`: of the outputs,
-    where it is more than an element's.
+    where it is more than an element's. `steps`: see `host.call`.
 
-    Mismatch when it writes outside of them, RuntimeError when it refuses its arguments.
+    Mismatch when it writes outside of them, host.TooLong, RuntimeError when it refuses its arguments.
     """
     rooms = [np.full(y.size + 2 * _GUARD + alignment + 1, 77, y.dtype) for y in like]
     begins = [_begin(room, alignment) for room in rooms]
@@ -217,12 +218,12 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
         room[begin : begin + y.size].reshape(y.shape)
         for room, begin, y in zip(rooms, begins, like, strict=True)
     ]
-    made = host.pack(library, name, inputs, packed, tasks)
+    made = host.pack(library, name, inputs, packed, tasks, steps)
     given = list(inputs)
     for output, taken in over.items():
         outputs[output][...] = given[taken].reshape(outputs[output].shape)
         given[taken] = outputs[output].reshape(given[taken].shape)
-    host.call(library, name, [*given, *outputs, *made], tasks)
+    host.call(library, name, [*given, *outputs, *made], tasks, steps)
     for room, begin, y in zip(rooms, begins, like, strict=True):
         guards = np.concatenate([room[:begin], room[begin + y.size :]])
         if (guards != np.full(1, 77, y.dtype)).any():

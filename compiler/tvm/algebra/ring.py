@@ -192,10 +192,13 @@ def function(name: str) -> Callable[..., Word]:
 
 
 def constant(value: float, dtype: str) -> int:
-    """Return what stands for a constant: an integer for itself, and `inverse` of 2 for 1/2."""
+    """Return what stands for a constant: an integer for itself, `inverse` of 2 for 1/2.
+
+    NaN is 0, as 0 / 0 is.
+    """
     bits = BITS[dtype]
     if math.isnan(value):
-        return zlib.crc32(b"nan") % (1 << bits)
+        return 0
     if abs(value) >= _HUGE:
         return most(bits) if value > 0 else least(bits)
     exact = Fraction(value)

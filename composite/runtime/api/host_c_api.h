@@ -28,16 +28,18 @@ typedef struct {
   size_t count;                     /* of arguments */
   int32_t tasks; /* 1 to 64: each parallel loop is divided into so many, which all run at once, on
                     threads that live as long as the call. Fewer when the system has no threads. */
+  int64_t steps; /* of a program: how many instructions its loops may run, counted roughly */
 } composite_kernel_call;
 
 /* Calls a kernel. 0, or an absl::StatusCode and the message in *error, which the caller frees by
  * composite_free. NOT_FOUND: no such library or kernel; FAILED_PRECONDITION: it is no library that
- * can be loaded; INVALID_ARGUMENT: the call is not one, or
- * the kernel refuses it; otherwise what the kernel raised, INTERNAL when the tasks of a loop do not
- * meet at the same barriers. The library is opened without a look at its owner and its bytes,
- * unlike those that composite_install is given. No counter of composite_stats moves. Temporary
- * buffers of the kernel have no numbers in them (NaN, -1) until it has written some. The memory
- * that an argument points to cannot be checked: a kernel that is wrong may write where it must not.
+ * can be loaded; INVALID_ARGUMENT: the call is not one, or the kernel refuses it;
+ * DEADLINE_EXCEEDED: the program runs more instructions than `steps`; otherwise what the kernel
+ * raised, INTERNAL when the tasks of a loop do not meet at the same barriers. The library is opened
+ * without a look at its owner and its bytes, unlike those that composite_install is given. No
+ * counter of composite_stats moves. Temporary buffers of the kernel have no numbers in them (NaN,
+ * -1) until it has written some. The memory that an argument points to cannot be checked: a kernel
+ * that is wrong may write where it must not.
  */
 COMPOSITE_EXPORT int composite_call_kernel(const composite_kernel_call* call,
                                            composite_buffer* error);

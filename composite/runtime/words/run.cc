@@ -1,6 +1,7 @@
 #include "composite/runtime/words/run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int64_t kZeros = 64;                    // bytes, with which a frame begins
 constexpr int64_t kMostBytes = int64_t{1} << 40;  // of a buffer
+constexpr int64_t kCounted = 1 << 16;             // instructions that a task counts at once
 
 // Kinds of errors, and the message of one.
 constexpr char kOwn[] = "InternalError";
@@ -27,7 +29,8 @@ constexpr char kNoFrame[] = "there is no memory for a frame";
 // A program whose instructions know what computes them, and what its tasks have in common.
 class Running {
  public:
-  Running(const Program& program, FixedTeam& team) : program_(program), team_(team) {
+  Running(const Program& program, int64_t steps, FixedTeam& team)
+      : program_(program), team_(team), left_(steps) {
     computes_.reserve(program.code.size());
     const Arithmetic& arithmetic = ArithmeticOfCpu();
     for (const Instruction& i : program.code) computes_.push_back(arithmetic.compute_of(i));
@@ -36,6 +39,9 @@ class Running {
   const Program& program() const { return program_; }
   const Compute* computes() const { return computes_.data(); }
   FixedTeam& team() { return team_; }
+
+  // Counts instructions. False when the program has run more than it may.
+  bool Spend(int64_t steps) { return left_.fetch_sub(steps) > steps; }
 
   // Of a task. The first failure counts.
   void Fail(tvm_abi::Error error) {
@@ -55,6 +61,7 @@ class Running {
  private:
   const Program& program_;
   FixedTeam& team_;
+  std::atomic<int64_t> left_;
   std::vector<Compute> computes_;
   std::mutex mu_;
   bool failed_ = false;
@@ -112,6 +119,13 @@ class Task {
     running_.Fail({std::move(kind), std::move(message)});
     return false;
   }
+  // Counts what a trip of a loop has run.
+  bool Spend(int64_t steps) {
+    spent_ += steps;
+    if (spent_ < kCounted) return true;
+    const int64_t spent = std::exchange(spent_, 0);
+    return running_.Spend(spent) || Fail(kLimitError, "it runs more instructions than it may");
+  }
   bool Outside() { return Fail(kOwn, "it reads or writes outside of a buffer"); }
 
   bool Control(const Instruction& i, int64_t& next);
@@ -145,6 +159,7 @@ class Task {
   const int count_ = 1;
   Barrier* const barrier_ = nullptr;  // null outside of loops of several tasks
   bool in_team_ = false;
+  int64_t spent_ = 0;  // instructions that were not counted yet
 };
 
 // A loop that is divided among tasks, or what each thread of a team runs.
@@ -267,6 +282,7 @@ bool Task::Execute(int64_t from) {
         break;
       }
       case kNext:
+        if (!Spend(-i.extra)) return false;
         at += ++Number(i.to) < Number(i.a) ? i.extra : 1;
         break;
       case kJump:
@@ -352,7 +368,7 @@ bool Task::RunPart(const Instruction& i, int64_t body, int number, int count) {
   const int64_t end = low + std::min(extent, (number + 1) * step);
   for (int64_t n = begin; n < end; ++n) {
     Number(i.to) = n;
-    if (!Execute(body)) return false;
+    if (!Execute(body) || !Spend(i.extra)) return false;
   }
   return true;
 }
@@ -382,9 +398,9 @@ bool Task::Move(const Instruction& i, bool store, Place words, Place index, Plac
 
 }  // namespace
 
-bool Run(const Program& program, absl::Span<const Array> arguments, FixedTeam& team,
+bool Run(const Program& program, absl::Span<const Array> arguments, int64_t steps, FixedTeam& team,
          tvm_abi::Error* error) {
-  Running running(program, team);
+  Running running(program, steps, team);
   Task task(running);
   if (!task.has_memory()) {
     *error = {kOwn, kNoFrame};

@@ -12,6 +12,8 @@
 namespace composite {
 namespace words {
 
+constexpr char kLimitError[] = "LimitError";
+
 // An argument: row-major and compact.
 struct Array {
   void* data;
@@ -21,9 +23,10 @@ struct Array {
 
 // Runs a program. False and *error, as for a kernel that raises it: TypeError for arguments that it
 // does not take; what it says itself when a condition of it does not hold; InternalError when it
-// would read or write outside of a buffer, or the tasks of a loop do not meet at the same barriers.
+// would read or write outside of a buffer, or the tasks of a loop do not meet at the same barriers;
+// kLimitError when its loops have run more than `steps` instructions, which is counted roughly.
 // Buffers of its own begin with bits of NaN.
-bool Run(const Program& program, absl::Span<const Array> arguments, FixedTeam& team,
+bool Run(const Program& program, absl::Span<const Array> arguments, int64_t steps, FixedTeam& team,
          tvm_abi::Error* error);
 
 }  // namespace words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -119,6 +120,25 @@ def test_a_kernel_with_another_result_is_not_used() -> None:
         told = _told(doubled, tf.random.normal([9, 50]))
     assert told.path == "expansion"
     assert "failed its check: by algebra, output 0 of [(9, 50)] by 3 tasks: 1 of 450" in told.reason
+
+
+@pytest.mark.parametrize("limit", ["_MOST_STEPS", "_MOST_ELEMENTS"])
+def test_small_sizes_are_compared_where_those_of_the_call_take_long(limit: str) -> None:
+    @Composite(f"AlgebraLarge{limit}", inputs=["x: float", "w: float"], outputs=["y: float"])
+    def dense(x, w):
+        return tf.matmul(x, w)
+
+    fixed, varied = tf.random.normal([256, 256]), tf.random.normal([512, 256])
+    w = tf.random.normal([256, 32])
+    with mock.patch.object(algebra, limit, 1 << 16):
+        told = _told(dense, fixed, w)
+        assert told.path == "kernel"
+        assert re.fullmatch(r"not compared by algebra: .* more than 65536 .*", told.algebra)
+        for rows in (33, 47, 81):
+            dense(varied[:rows], w)
+            assert composite.wait(120)
+        told = _told(dense, varied, w)
+    assert "s0" in told.reason and told.algebra == algebra.EQUAL
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ using RealFloat = float;
 using RealDouble = double;
 
 constexpr RealDouble kHuge = 0x1p120;  // from here on constants stand for infinities
-constexpr uint32_t kOfNan = 0x6BE42981;
 
 template <class W>
 struct Element {
@@ -34,12 +33,11 @@ struct Element {
     return made;
   }
 
-  // An integer stands for itself, 1/2 for the inverse of 3.
+  // An integer stands for itself, 1/2 for the inverse of 3, NaN for 0.
   static W Constant(RealDouble value) {
-    if (value != value) return W(kOfNan);
+    if (value != value || value == 0) return 0;
     if (value >= kHuge) return Most();
     if (value <= -kHuge) return Least();
-    if (value == 0) return 0;
     int exponent;
     int64_t odd = int64_t(ldexp(frexp(value, &exponent), 53));
     for (exponent -= 53; odd % 2 == 0; ++exponent) odd /= 2;
