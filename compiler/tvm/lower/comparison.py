@@ -13,7 +13,6 @@ from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Body, Expr, Tensor
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math.numeric import (
-    absolute,
     choose,
     differ,
     equal,
@@ -46,12 +45,12 @@ def _test(body: Body) -> Lower:
     return lower
 
 
-def _is_infinite(block: Block, x: Expr) -> Expr:
-    return equal(absolute(block, x), like(float("inf"), x))
+def _is_infinite(_: Block, x: Expr) -> Expr:
+    return tirx.Or(equal(x, like(float("inf"), x)), equal(x, like(float("-inf"), x)))
 
 
-def _is_finite(block: Block, x: Expr) -> Expr:
-    return absolute(block, x) < like(float("inf"), x)
+def _is_finite(_: Block, x: Expr) -> Expr:
+    return tirx.And(x < like(float("inf"), x), x > like(float("-inf"), x))
 
 
 def _lower_logical_not(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

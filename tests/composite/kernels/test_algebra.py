@@ -72,6 +72,16 @@ def test_means_of_neighbours_are_quotients() -> None:
     assert (told.path, told.algebra) == ("kernel", algebra.EQUAL)
 
 
+def test_infinities_are_not_finite_over_the_ring() -> None:
+    @Composite("AlgebraFinite", inputs=["x: float"], outputs=["y: float"])
+    def finite(x):
+        low = tf.minimum(x, -float("inf"))
+        return tf.where(tf.math.is_finite(low), x, 1.0) + tf.where(tf.math.is_inf(low), 2.0, x)
+
+    told = _told(finite, tf.random.normal([9, 50]))
+    assert (told.path, told.algebra) == ("kernel", algebra.EQUAL)
+
+
 def test_largest_elements_of_volumes_are_not_compared() -> None:
     """TensorFlow's are those near the largest, as a kernel's are unless windows are large."""
 
