@@ -52,7 +52,7 @@ class Explanation:
             tasks to be free of races, or which is not and why: then its check ran with guards in
             front of all accesses; "" without a kernel. See docs/proofs.md.
         algebra: "equal by algebra" if the kernel's loops are equal to the body over an exact ring,
-            or why that was not compared; "" where nobody asked, see `COMPOSITE_ALGEBRA`.
+            or why that was not compared; "" where the environment forbade it.
         details: what else the runtime knows: schedule, target, whether the kernel is exact.
     """
 

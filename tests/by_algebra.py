@@ -1,4 +1,4 @@
-"""What a sweep tells of kernels that were compared by algebra (`COMPOSITE_ALGEBRA=1`)."""
+"""What a sweep tells of kernels that were compared by algebra."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -
         if isinstance(target, CudaTarget):
             return _for_gpu(op, wanted, target, own, plan, choices)
         compiled = produce.compile_object(
-            wanted, target, own, choices, over_ring=algebra.is_wanted(ahead_of_time=True)
+            wanted, target, own, choices, over_ring=algebra.is_wanted()
         )
     record = cpu.record_of(wanted, compiled, target, tuned=bool(choices))
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):

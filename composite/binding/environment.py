@@ -18,7 +18,7 @@ ENVIRONMENT = {
     "COMPOSITE_BACKEND": BACKENDS,
     "COMPOSITE_NUMERICS": NUMERICS,
     REGIONS: ("0", "1"),  # whether parts of graphs become nodes
-    ALGEBRA: ("0", "1"),  # whether kernels are compared with their bodies by algebra
+    ALGEBRA: ("0", "1"),  # 0: kernels are not compared with their bodies by algebra
     "COMPOSITE_ISA": LEVELS,  # the highest level whose kernels may run
 }
 

@@ -36,7 +36,7 @@ print(f"{composite.explain(dense, x, w).algebra!r}, {composite.stats()['compiles
 
 @pytest.fixture(autouse=True)
 def _compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("COMPOSITE_ALGEBRA", "1")
+    monkeypatch.delenv("COMPOSITE_ALGEBRA", raising=False)
     with kernels_serve():
         yield
 
@@ -109,6 +109,22 @@ def test_explain_says_what_has_no_meaning_over_the_ring() -> None:
     assert told.path == "kernel"
     assert told.algebra == (
         "not compared by algebra: op ResizeBilinear is not defined over the ring"
+    )
+
+
+def test_a_body_that_raises_over_the_ring_is_not_compared() -> None:
+    @Composite("AlgebraRaises", inputs=["x: float"], outputs=["y: float"])
+    def doubled(x):
+        return x + tf.exp(x)
+
+    def raises(*_: Any) -> list[Any]:
+        raise tf.errors.InvalidArgumentError(None, None, "no such place")
+
+    with mock.patch.object(over_ring, "results", raises):
+        told = _told(doubled, tf.random.normal([9, 50]))
+    assert told.path == "kernel"
+    assert told.algebra == (
+        "not compared by algebra: its body over the ring raises no such place"
     )
 
 
