@@ -52,13 +52,14 @@ def eye(
     name: Any = None,
 ) -> Any:
     """Identity matrices: ones on the diagonal, zeros elsewhere."""
-    columns = num_rows if num_columns is None else num_columns
-    size = tf.raw_ops.Minimum(x=num_rows, y=columns)
+    rows = tf.cast(num_rows, tf.int32)
+    columns = rows if num_columns is None else tf.cast(num_columns, tf.int32)
+    size = tf.raw_ops.Minimum(x=rows, y=columns)
     batch = tf.cast([] if batch_shape is None else batch_shape, tf.int32)
     diagonal = ones(tf.concat([batch, [size]], 0), dtype)
     if num_columns is None:
         return tf.linalg.diag(diagonal)
-    matrices = zeros(tf.concat([batch, [num_rows, columns]], 0), dtype)
+    matrices = zeros(tf.concat([batch, [rows, columns]], 0), dtype)
     return tf.linalg.set_diag(matrices, diagonal)
 
 

@@ -142,10 +142,10 @@ def _running(combine: Any) -> Op:
         back = node.attr["reverse"].b
         x = np.flip(x, along) if back else x
         made = combine.accumulate(x, axis=along, dtype=x.dtype)
-        if node.attr["exclusive"].b:
+        if node.attr["exclusive"].b and x.shape[along]:
             first = np.full_like(np.take(x, [0], along), combine.identity)
             rest = np.take(made, range(made.shape[along] - 1), along)
-            made = np.concatenate([first, rest], along) if x.shape[along] else made
+            made = np.concatenate([first, rest], along)
         return np.flip(made, along) if back else made
 
     return op

@@ -28,6 +28,7 @@ CASES: list[tuple[Any, ...]] = [
     ("tf.zeros([x.shape[0], 2], tf.string)", "float32[3]"),
     ("tf.ones(3) + x", "float32[3]"),
     ("tf.eye(3) + x", "float32[3, 3]"),
+    ("tf.eye(x, y)", np.array(3), np.array(2)),
     ("tf.linalg.eye(x.shape[0], x.shape[1])", "float32[2, 3]"),
     ("tf.eye(2, batch_shape=[3], dtype=tf.float64) + x", "float64[2]"),
     ("tf.eye(2, num_columns=4, batch_shape=[2, 1]) + x", "float32[4]"),

@@ -50,6 +50,15 @@ IDS = np.array([0, 2, -1, 1, 2], np.int32)
 
 CASES: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray]]] = {
     "arithmetic": (lambda x, y: (x + y, x - y, x * y, -x, tf.square(x)), [IMAGES] * 2),
+    "nothing": (
+        lambda x: (
+            tf.cumsum(x, 1, exclusive=True),
+            tf.reduce_sum(x, 1),
+            tf.reduce_mean(x, 1),
+            tf.reduce_max(x, 1),
+        ),
+        [integers(3, 0)],
+    ),
     "order": (
         lambda x, y: (tf.maximum(x, y), tf.minimum(x, y), abs(x), tf.sign(x), x < y, x >= y),
         [IMAGES, IMAGES[::-1].copy()],
