@@ -121,6 +121,7 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/words/lanes composite/runtime/words/memory"
         " composite/runtime/words/products composite/runtime/words/factors"
         " composite/runtime/words/program composite/runtime/words/run"
+        " composite/runtime/words/running"
     ),
     "tests/composite/jit/test_worker.py": (
         "composite/kernels/expansions.py composite/kernels/produce.py"

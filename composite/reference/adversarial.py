@@ -21,8 +21,9 @@ from composite.reference import floats
 
 Array = np.ndarray[Any, Any]
 
-# Elements of all inputs up to which every kind is drawn; beyond, only the first two of them and one
-# with special numbers, since the reference in float64 takes longer than compiling does.
+# Elements of all inputs up to which every kind is drawn. Beyond, and where the expansion takes long,
+# only the first two of them and one with special numbers, since the reference in float64 takes
+# longer than compiling does.
 MANY = 1 << 16
 # Numbers of an array that are drawn; larger arrays repeat them. A prime: no two rows, columns or
 # blocks of an array are the same.
@@ -78,21 +79,25 @@ def draws(  # noqa: PLR0913 - of which tensors, how many, and what is computed w
     seed: int,
     *,
     all_kinds: bool,
+    takes_long: Callable[[], bool] = lambda: False,
     fed_back: bool = False,
     tensor_float_32: bool = False,
 ) -> Iterator[Draw]:
     """Inputs of each kind; ordinary ones alone unless `all_kinds`, or where nothing is floating.
 
+    takes_long: whether the expansion does, which is asked after the first draw.
     fed_back: whether a loop multiplies what it made with inputs again. Matrices are then as those
         that are trained, lest each trip makes any rounding error larger.
     tensor_float_32: whether factors of products have 10 bits of mantissa. Some inputs then have no
         more, so that what is allowed for their rounding excuses nothing else.
     """
     random = np.random.default_rng(seed)
-    kinds: dict[str, Callable[..., Array]] = {"ordinary inputs": _shifted}
+    arrays = _arrays(_shifted, dtypes, shapes, random, fed_back=fed_back)
+    yield Draw("ordinary inputs", arrays)
+    kinds: dict[str, Callable[..., Array]] = {}
     kinds |= {"inputs of ten bits": _of_ten_bits} if tensor_float_32 else {}
     floating = [i for i, dtype in enumerate(dtypes) if dtype.is_floating]
-    small = sum(int(np.prod(shape)) for shape in shapes) <= MANY
+    small = sum(int(np.prod(shape)) for shape in shapes) <= MANY and not takes_long()
     if all_kinds and floating:
         kinds |= {"inputs of mixed magnitudes": _mixed} | (_OTHERS if small else {})
     if len({(dtypes[i], shapes[i]) for i in floating}) == len(floating):

@@ -80,6 +80,7 @@ class Source:
         has_ends = any(node.op in floats.FROM_ENDS for f in self._library for node in f.node_def)
         is_single = not self._is_double and not self._is_narrow
         self._ends = _ENDS_OF_SINGLE if has_ends and is_single else Roundings()
+        self.steps = 0  # ops of a run, the most until now
         self._last: tuple[Sequence[Array], list[Any]] | None = None  # inputs, and them converted
 
     @property
@@ -130,6 +131,7 @@ class Source:
         """The outputs, and what they are held against."""
         count = _Count()
         own = self._run(inputs, self._roundings, count)
+        self.steps = max(self.steps, count.steps)
         other = self._run_other(inputs)
         if self._is_wider and other is not None:
             return own, self._references(inputs, other, own, count.roundings)
@@ -266,13 +268,20 @@ class _Kept:
 
 
 class _Count:
-    """How many rounding errors the ops of a run have together, in units of eps * |y|."""
+    """What the ops of a run are together.
+
+    Attributes:
+        steps: How many have run.
+        roundings: Their rounding errors, in units of eps * |y|.
+    """
 
     def __init__(self) -> None:
+        self.steps = 0
         self.roundings = 0.0
 
     def __call__(self, step: Step) -> None:
         """Adds those of an op: of a sum of blocks, as many as halving them would take."""
+        self.steps += 1
         op = step.node.op
         computes = op != "Const" and not op_traits.of(op).moves_data and not step.is_call
         if not computes or not any(y.dtype.is_floating for y in step.results):

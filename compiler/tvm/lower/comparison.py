@@ -8,12 +8,13 @@ from tvm import tirx
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph
-from composite.compiler.tvm.ir.dtypes import DTYPES, STORED_INTEGERS
+from composite.compiler.tvm.ir.dtypes import DTYPES, NARROW_FLOATS, STORED_INTEGERS
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Body, Expr, Tensor
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math.numeric import (
     choose,
+    convert,
     differ,
     equal,
     is_nan,
@@ -31,9 +32,23 @@ def _compare(body: Body, dtypes: tuple[str, ...] = (*NUMBERS, *STORED_INTEGERS))
         node.require(a.dtype, *dtypes)
         # Shapes that do not broadcast are refused here. Without incompatible_shape_error, what
         # Python's == sets, TensorFlow has one answer for all elements of such.
-        return [pointwise(node.op, body, (a, b), "bool")]
+        own = _of_low_bits(body) if a.dtype in NARROW_FLOATS else body
+        return [pointwise(node.op, own, (a, b), "bool")]
 
     return lower
+
+
+def _of_low_bits(body: Body) -> Body:
+    """Return a comparison of 16-bit floats, for which over the ring the lowest 16 bits count.
+
+    A constant has other bits beside these than a number that was rounded.
+    """
+
+    def compared(block: Block, a: Expr, b: Expr) -> Expr:
+        low = body(block, convert(a, "float16"), convert(b, "float16"))
+        return block.stand_ins.add(body(block, a, b), low)
+
+    return compared
 
 
 def _test(body: Body) -> Lower:

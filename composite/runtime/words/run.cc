@@ -1,9 +1,7 @@
 #include "composite/runtime/words/run.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "composite/runtime/launch/launch_team.h"
 #include "composite/runtime/words/arithmetic.h"
 #include "composite/runtime/words/memory.h"
+#include "composite/runtime/words/running.h"
 
 namespace composite {
 namespace words {
@@ -25,48 +24,6 @@ constexpr int64_t kCounted = 1 << 16;             // instructions that a task co
 constexpr char kOwn[] = "InternalError";
 constexpr char kOfArguments[] = "TypeError";
 constexpr char kNoFrame[] = "there is no memory for a frame";
-
-// A program whose instructions know what computes them, and what its tasks have in common.
-class Running {
- public:
-  Running(const Program& program, int64_t steps, FixedTeam& team)
-      : program_(program), team_(team), left_(steps) {
-    computes_.reserve(program.code.size());
-    const Arithmetic& arithmetic = ArithmeticOfCpu();
-    for (const Instruction& i : program.code) computes_.push_back(arithmetic.compute_of(i));
-  }
-
-  const Program& program() const { return program_; }
-  const Compute* computes() const { return computes_.data(); }
-  FixedTeam& team() { return team_; }
-
-  // Counts instructions. False when the program has run more than it may.
-  bool Spend(int64_t steps) { return left_.fetch_sub(steps) > steps; }
-
-  // Of a task. The first failure counts.
-  void Fail(tvm_abi::Error error) {
-    std::lock_guard<std::mutex> lock(mu_);
-    if (!failed_) error_ = std::move(error);
-    failed_ = true;
-  }
-
-  bool failed() {
-    std::lock_guard<std::mutex> lock(mu_);
-    return failed_;
-  }
-
-  // When all tasks have ended.
-  const tvm_abi::Error& error() const { return error_; }
-
- private:
-  const Program& program_;
-  FixedTeam& team_;
-  std::atomic<int64_t> left_;
-  std::vector<Compute> computes_;
-  std::mutex mu_;
-  bool failed_ = false;
-  tvm_abi::Error error_;
-};
 
 // One thread in a program: a frame of its own, and the buffers that it sees.
 class Task {

@@ -82,6 +82,17 @@ def test_infinities_are_not_finite_over_the_ring() -> None:
     assert (told.path, told.algebra) == ("kernel", algebra.EQUAL)
 
 
+def test_numbers_of_16_bits_that_equal_a_constant() -> None:
+    """Some of the elements that are drawn do: their bits have another sign's beside them."""
+
+    @Composite("AlgebraNarrow", inputs=["x: bfloat16"], outputs=["y: bfloat16"])
+    def narrow(x):
+        return tf.where(x + x >= -128.0, x, x * 0.5)
+
+    told = _told(narrow, tf.zeros([1 << 19], tf.bfloat16))
+    assert (told.path, told.algebra) == ("kernel", algebra.EQUAL)
+
+
 def test_largest_elements_of_volumes_are_not_compared() -> None:
     """TensorFlow's are those near the largest, as a kernel's are unless windows are large."""
 
