@@ -297,7 +297,7 @@ def _inputs(drawn: Sequence[Any], copies: int, device: str) -> list[Any]:
 def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
     shape, dtype = spec.shape.as_list(), spec.dtype.as_numpy_dtype
     if spec.dtype.is_floating:
-        return random.standard_normal(shape).astype(dtype)
+        return random.standard_normal(shape, np.float32).astype(dtype, copy=False)
     return random.integers(0, 2, shape).astype(dtype)
 
 
