@@ -29,7 +29,8 @@ class Ready:
     Attributes:
         seconds: from the beginning until it was ready.
         detail: what else is worth knowing.
-        megabytes: the peaks of resident memory, of this process and of each of the compiler's.
+        megabytes: the peaks of resident memory, of this process and of each of the compiler's that
+            does tasks. What these share is counted for each.
         processor: seconds of processors, of these processes and those that they have started; 0 if
             nobody counted them. Other work of the machine changes them less than `seconds`.
     """

@@ -6,6 +6,8 @@ import os
 import sys
 from types import ModuleType
 
+from composite.compiler.tvm import table
+
 
 def import_core() -> None:
     """Import TVM's library of objects, which installs a handler of SIGSEGV."""
@@ -24,6 +26,18 @@ def import_compiler() -> None:
     left_out["tvm.relax"] = ModuleType("tvm.relax")
     import tvm  # noqa: F401
 
-    from composite.compiler.tvm.strategy import strategies_of
+    from composite.compiler.tvm.codegen import entry  # noqa: F401
+    from composite.compiler.tvm.proof import branches, guards, walk  # noqa: F401
+    from composite.compiler.tvm.strategy import strategies_of, temporaries  # noqa: F401
 
     strategies_of("cpu")
+
+
+def import_lowerings() -> None:
+    """Import the lowerings of all ops, for a process that is to know every one of them.
+
+    Another process imports those of an op with the first kernel that has such a one.
+    """
+    for names in table.FAMILIES.values():
+        for name in names:
+            table.lowering(name)

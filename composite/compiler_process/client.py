@@ -1,7 +1,8 @@
 """Asks the compiler, which is started with the first task and again when it is gone.
 
 Tasks of several threads at once are done by as many processes, up to a number that is set; beyond
-it they wait for each other.
+it they wait for each other. The first process is that of a new interpreter; further ones, and those
+that take the place of one that is gone, are forked from the template that it leaves, if it can.
 
 A process that ends while it is at a task has that task fail, and no other; after a few in a row it
 is not started for a while, so that a task which cannot be done is not what a machine does all day.
@@ -26,15 +27,16 @@ from composite.compiler.tvm import Chosen, LinkError, Target
 from composite.compiler.tvm.cuda.nvrtc import NvrtcError
 from composite.compiler_process import service
 from composite.compiler_process.messages import Message
-from composite.compiler_process.process import CannotStart, Gone, HungUp, Process
+from composite.compiler_process.process import CannotStart, Gone, HungUp, Process, launched
 from composite.compiler_process.tasks import CompilerError, Made, Task, answered, steps_of
+from composite.compiler_process.template import Template
 
 ENVIRONMENT = "COMPOSITE_COMPILER"
 LIMIT = 180.0  # seconds that a task may take; the largest kernels take ten
 PROCESSES = min(4, len(os.sched_getaffinity(0)))
 """How many compilers there are at once: no more than there are processors for them."""
 
-_PATIENCE = 0.5  # seconds that a task waits before another process is started for it
+_PATIENCE = 0.05  # seconds that a task waits before another process is started for it
 _IN_A_ROW = 3  # ends of the process without an answer between them,
 _PAUSE = 300.0  # after which it is not started for so many seconds
 
@@ -120,6 +122,9 @@ class Client:
         self._most = most
         self._lock = threading.Condition()
         self._processes: dict[Process, int] = {}  # and how many tasks each has in hand
+        self._is_starting = False  # a process
+        self._template: Template | None = None  # of the one that was started last
+        self._may_fork = True  # others from a template
         self._is_inside = False  # no process can be started
         self._ends = 0  # of the process, in a row
         self._resumes = 0.0  # when it may be started again
@@ -179,30 +184,38 @@ class Client:
         with self._lock:
             if process in self._processes:
                 self._processes[process] -= 1
-                self._lock.notify()
+                self._lock.notify_all()
 
     def _taken(self, most: int) -> Process | None:
         """The process with the fewest tasks, which has one more; None where this one compiles.
 
         Another is started if each stays at its task for a while, unless there are so many.
         """
-
-        def is_free() -> bool:
-            return not all(self._processes.values())
-
         with self._lock:
-            if self._is_inside or os.environ.get(ENVIRONMENT) == "thread":
-                return None
-            if self._processes and len(self._processes) < most:
-                self._lock.wait_for(is_free, _PATIENCE)
-            process = min(self._processes, key=self._processes.__getitem__, default=None)
-            if process is None or (self._processes[process] and len(self._processes) < most):
-                process = self._started()
-                if process is None:
+            while True:
+                if self._is_inside or os.environ.get(ENVIRONMENT) == "thread":
                     return None
-                self._processes[process] = 0
-            self._processes[process] += 1
-            return process
+                if self._processes and len(self._processes) < most:
+                    self._lock.wait_for(lambda: not all(self._processes.values()), _PATIENCE)
+                has_room = len(self._processes) < most
+                process = min(self._processes, key=self._processes.__getitem__, default=None)
+                if process is not None and not (self._processes[process] and has_room):
+                    self._processes[process] += 1
+                    return process
+                if not self._is_starting:
+                    break
+                self._lock.wait()  # until that is there, or another is free
+            self._is_starting = True
+        process = None
+        try:
+            process = self._started()
+        finally:
+            with self._lock:
+                self._is_starting = False
+                if process is not None:
+                    self._processes[process] = 1
+                self._lock.notify_all()
+        return process
 
     def _started(self) -> Process | None:
         """A new process; None where none can be started."""
@@ -214,21 +227,39 @@ class Client:
             )
         try:
             with account.step("start"):
-                process = Process(self._limit)
+                process = self._forked() or self._launched()
         except CannotStart as error:
             self._is_inside = True
             logger.warning("kernels are compiled in this process: %s", error)
             return None
         except Gone as gone:
-            self._count_end()
+            with self._lock:
+                self._count_end()
             raise CompilerGone(f"the compiler's process is gone: {gone}") from None
         logger.debug("the compiler is process %d", process.number)
+        return process
+
+    def _forked(self) -> Process | None:
+        """A process that is forked from the template; None where there is none any more."""
+        template = self._template
+        if template is None or not self._may_fork:
+            return None
+        try:
+            return Process(self._limit, template.fork, is_forked=True)
+        except Gone as gone:
+            logger.debug("the compiler is started anew, its template is gone: %s", gone)
+            return None
+
+    def _launched(self) -> Process:
+        process, self._template = launched(self._limit)
         return process
 
     def _let_go(self, process: Process) -> None:
         with self._lock:
             if self._processes.pop(process, None) is not None:  # no other thread has seen it before
                 self._count_end()
+                if process.is_forked and not process.has_answered:
+                    self._may_fork = False  # it may be the fork that this system does not bear
 
     def _count_end(self) -> None:
         self._ends += 1
@@ -239,6 +270,7 @@ class Client:
         """Called in a process that was just forked: it shares the compiler."""
         self._lock = threading.Condition()  # a thread that is not here may have held it
         self._processes = dict.fromkeys(self._processes, 0)
+        self._is_starting = False
 
 
 _client = Client(most=PROCESSES)

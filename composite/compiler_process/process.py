@@ -3,7 +3,8 @@
 A client has one end of a socket pair, and so have the processes forked from it. For each task it
 makes another pair, and sends one end of it through the first in one message; so no two clients need
 a lock between them, and there is no name in the file system that could be taken, full or forbidden.
-The process ends when the last client end is closed, however its clients have ended.
+The process ends when the last client end is closed, however its clients have ended. Another socket
+pair leads to its template (template.py), from which further processes are forked.
 
 It is not a child of the client's: whoever waits for all of his children would wait for it.
 """
@@ -19,10 +20,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from composite.compiler_process import messages, server
 from composite.compiler_process.messages import Message
+from composite.compiler_process.template import Template
 
 _START = 60.0  # seconds until the process must have said who it is
 _LOOK = 0.05  # seconds between two looks whether the client still wants its answer
@@ -42,9 +45,10 @@ if os.fork():
 import socket
 sys.path[:] = {path!r}
 from composite.compiler_process import server
-server.serve(socket.socket(fileno={rendezvous}), {limit})
+server.serve(socket.socket(fileno={rendezvous}), socket.socket(fileno={requests}), {limit})
 """
 _LEFT_OUT = ("LD_PRELOAD", "LD_AUDIT")  # made for the user's program
+_WITHOUT_THREADS = {"OPENBLAS_NUM_THREADS": "1"}  # NumPy's import starts some: see template.py
 
 
 class CannotStart(RuntimeError):  # noqa: N818 - says what is the case
@@ -68,17 +72,37 @@ class HungUp(Exception):  # noqa: N818 - says what is the case
 
 
 class Process:
-    """A running compiler. Not for use from outside: see `client`."""
+    """A running compiler. Not for use from outside: see `client`.
 
-    def __init__(self, limit: float) -> None:
-        """Start one. CannotStart, or Gone. `limit`: seconds that a task may take."""
+    Attributes:
+        number: that of the process.
+        is_forked: from a template.
+        has_answered: it has done a task.
+    """
+
+    def __init__(
+        self,
+        limit: float,
+        start: Callable[[socket.socket, int], None],
+        *,
+        is_forked: bool = False,
+    ) -> None:
+        """`start(rendezvous, log)` starts it, and raises OSError, CannotStart or Gone. Gone.
+
+        `limit`: seconds that a task may take.
+        """
         self._limit = limit
+        self.is_forked = is_forked
+        self.has_answered = False
         self._descriptors: list[int] = []
         # Takes what is printed, where the disk is full too.
         self._log = self._own(os.memfd_create("composite-compiler"))
         self._rendezvous, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            _launch(theirs, self._log, limit)
+            try:
+                start(theirs, self._log)
+            except OSError as error:
+                raise Gone(f"it did not start: {error}", was_at_it=False) from error
         self._rendezvous.settimeout(_START)
         try:
             number, found, _, _ = socket.recv_fds(self._rendezvous, 64, 1)
@@ -166,6 +190,7 @@ class Process:
             has_ended = self._wait(conversation)
             is_open = conversation.exchange()
             if conversation.answer is not None:
+                self.has_answered = True
                 return conversation.answer
             if has_ended or not is_open:
                 raise Gone(self._how_it_ended(), was_at_it=conversation.is_taken_up)
@@ -241,17 +266,34 @@ class _Conversation:
         return is_open
 
 
-def _launch(rendezvous: socket.socket, log: int, limit: float) -> None:
+def launched(limit: float) -> tuple[Process, Template]:
+    """A compiler of a new interpreter, and what is to be its template. CannotStart, or Gone."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        try:
+            process = Process(limit, partial(_launch, requests=theirs, limit=limit))
+        except (CannotStart, Gone):
+            ours.close()
+            raise
+    return process, Template(ours)
+
+
+def _launch(rendezvous: socket.socket, log: int, *, requests: socket.socket, limit: float) -> None:
     """Start the program; what is started at first ends when it has forked, which makes no child."""
-    program = _PROGRAM.format(path=_module_path(), rendezvous=rendezvous.fileno(), limit=limit)
+    program = _PROGRAM.format(
+        path=_module_path(),
+        rendezvous=rendezvous.fileno(),
+        requests=requests.fileno(),
+        limit=limit,
+    )
     try:
         with subprocess.Popen(
             [_interpreter(), *_FLAGS, "-c", program],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=[rendezvous.fileno()],
-            env={n: value for n, value in os.environ.items() if n not in _LEFT_OUT},
+            pass_fds=[rendezvous.fileno(), requests.fileno()],
+            env={n: v for n, v in os.environ.items() if n not in _LEFT_OUT} | _WITHOUT_THREADS,
             cwd="/",  # a folder of the user's can be removed or unmounted
             start_new_session=True,  # no signal of his terminal comes there
         ) as launched:

@@ -10,6 +10,7 @@ threads of its own, which share the compilers and the cache.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import logging
 import math
@@ -30,7 +31,7 @@ from composite.compiler.tvm import NotCovered
 from composite.compiler_process import client
 from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
-from composite.kernels import produce, refusals, unchecked, verify
+from composite.kernels import produce, refusals, toolchain, unchecked, verify
 from composite.kernels.cache import Cache, open_default
 from composite.kernels.claims import Claimed
 from composite.kernels.expansions import Inexpandable
@@ -92,8 +93,7 @@ class Worker:
         kernels = functools.cache(open_default)
         elsewhere: list[NodeDef] = []  # requests that other processes serve
         try:
-            if self._will_compile(kernels()):
-                client.begin()
+            self._get_ready(kernels())
             with call.eager_mode():
                 while not self._stopping.is_set():
                     wake = _AGAIN_MS if elsewhere else _WAKE_MS
@@ -105,10 +105,14 @@ class Worker:
         finally:  # without this, whoever waits for a kernel would wait for ever
             native.call("composite_worker", record(running=False))
 
-    def _will_compile(self, kernels: Cache) -> bool:
-        """Whether the first call will want a kernel that nobody has made, and that can be here."""
-        is_first = len(self._threads) == 1
-        return is_first and enabled() and not self._is_without_threads and kernels.is_empty
+    def _get_ready(self, kernels: Cache) -> None:
+        """Has done, once, what the first request waits for otherwise."""
+        if len(self._threads) > 1 or not enabled():
+            return
+        if kernels.is_empty and not self._is_without_threads:
+            client.begin()  # nobody has made the kernel that the first call will want
+        with contextlib.suppress(OSError):  # a source cannot be read: each request says so
+            toolchain.toolchain()
 
     def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> bool:
         """Whether a request was served; False where another process serves such a one."""

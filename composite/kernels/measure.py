@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from composite.binding.records import BACKEND, CONSTANTS, NUMERICS, UNCOUNTED, AttrValue
 from composite.compiler import account
@@ -296,7 +297,7 @@ def _inputs(drawn: Sequence[Any], copies: int, device: str) -> list[Any]:
 def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
     shape, dtype = spec.shape.as_list(), spec.dtype.as_numpy_dtype
     if spec.dtype.is_floating:
-        return random.standard_normal(shape).astype(dtype)
+        return random.standard_normal(shape, np.float32).astype(dtype, copy=False)
     return random.integers(0, 2, shape).astype(dtype)
 
 
@@ -360,9 +361,7 @@ class _Traced:
         self._held = held
         self._concrete = made.get_concrete_function()
         self._dtypes = [output.dtype for output in self._concrete.outputs]
-        # As in a tf.function, ops that have no kernel on the device run on the CPU.
-        config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
-        self._config = config.SerializeToString()
+        self._config = _config(device).SerializeToString()
         self.device = device
 
     def __call__(self, *inputs: Any) -> None:
@@ -375,3 +374,15 @@ class _Traced:
         if self.device != HOST:
             with tf.device(self.device):
                 tf.raw_ops.SyncDevice()
+
+
+def _config(device: str) -> tf.compat.v1.ConfigProto:
+    """How a graph is prepared whose nodes are on a device."""
+    # As in a tf.function, ops that have no kernel on the device run on the CPU.
+    config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+    if device == HOST:
+        # Rewrites for GPUs, which copy the constants of a graph to find nothing to do on a CPU.
+        rewrites = config.graph_options.rewrite_options
+        rewrites.layout_optimizer = RewriterConfig.OFF
+        rewrites.memory_optimization = RewriterConfig.NO_MEM_OPT
+    return config

@@ -264,7 +264,10 @@ def test_tasks_at_once_are_done_by_as_many_processes_as_may_be(
     assert len(compiler._processes) == 2
 
 
-def test_a_process_that_is_soon_free_saves_the_start_of_another(task: Tasks) -> None:
+def test_a_process_that_is_soon_free_saves_the_start_of_another(
+    task: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 60.0)
     compiler = Client(most=2)
     compiler.perform(task())
     first = _number(compiler)
@@ -326,9 +329,9 @@ def test_one_that_does_not_start_is_tried_again(
 _ENDS = """
 import os, sys
 from composite.compiler_process import client
-from composite.compiler_process.process import Process
+from composite.compiler_process.process import launched
 
-process = Process(60.0)
+process, template = launched(60.0)
 print(process.number)
 sys.stdout.flush()
 if os.fork() == 0:

@@ -115,6 +115,7 @@ class Events:
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
         self._patches.enter_context(mock.patch.object(subprocess, "Popen", refused))
+        client._client._template = None  # from which it would be forked
         self.kill()
 
     def remove_cache(self) -> None:

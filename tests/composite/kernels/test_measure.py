@@ -114,3 +114,48 @@ def test_a_large_constant_is_an_input_of_the_graph_that_runs_the_kernel(rows, is
         assert len(graph.inputs) == (4 if held else 2)
         assert [op.inputs[1].op.type for op in nodes] == ["Placeholder" if held else "Const"] * 2
         assert nodes[0].inputs[1] is not nodes[1].inputs[1]
+
+
+def _convolution(x):
+    """With a norm of constants, which is folded into its filter."""
+    filters = tf.constant(np.ones((3, 3, 4, 8), np.float32))
+    scale, mean = tf.constant(np.full(8, 0.5, np.float32)), tf.constant(np.ones(8, np.float32))
+    y = tf.nn.conv2d(x, filters, 1, "SAME")
+    y = tf.compat.v1.nn.fused_batch_norm(y, scale, mean, mean, scale, is_training=False)[0]
+    return tf.nn.relu(y)
+
+
+def _pooled(x):
+    return tf.reduce_mean(tf.nn.max_pool2d(x, 2, 2, "SAME"), [1, 2])
+
+
+def _sum(x):
+    return tf.add_n([x, tf.nn.relu(x), tf.tanh(x), x * 2.0])
+
+
+def _product(x):
+    flat = tf.reshape(tf.transpose(x, [0, 3, 1, 2]), [-1, 64])
+    return tf.nn.bias_add(tf.matmul(flat, tf.ones((64, 8))), tf.ones(8))
+
+
+@pytest.mark.parametrize("body", [_convolution, _pooled, _sum, _product])
+def test_the_rewrites_that_are_left_out_do_nothing_on_a_cpu(body):
+    def rewritten(config):
+        with tf.Graph().as_default() as graph:
+            x = tf.compat.v1.placeholder(tf.float32, (2, 8, 8, 4), "x")
+            y = tf.identity(body(x), "y")
+        options = tf.compat.v1.RunOptions(output_partition_graphs=True)
+        found = tf.compat.v1.RunMetadata()
+        with tf.compat.v1.Session(graph=graph, config=config) as session:
+            given = {x: np.ones((2, 8, 8, 4), np.float32)}
+            session.run(y, given, options=options, run_metadata=found)
+        return [sorted(map(str, part.node)) for part in found.partition_graphs]
+
+    found = rewritten(measuring._config(measuring.HOST))
+    assert found == rewritten(tf.compat.v1.ConfigProto(allow_soft_placement=True))
+    assert found[0]
+
+
+def test_the_nodes_of_a_gpu_get_all_rewrites():
+    options = measuring._config("GPU:0").graph_options.rewrite_options
+    assert not options.ListFields()

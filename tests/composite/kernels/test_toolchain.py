@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from composite.kernels import toolchain
+from tests.conftest import RunPython
 
 ROOT = Path(__file__).parents[3] / "compiler"
 
@@ -78,3 +79,23 @@ def test_the_versions_are_named() -> None:
     names = [name for name, _ in toolchain.toolchain()]
     assert names[:3] == ["compiler", "apache-tvm", "apache-tvm-ffi"]
     assert toolchain.versions(["pytest", "no-such-distribution"]) == {"pytest": pytest.__version__}
+
+
+_DECLARES = """
+import time
+import composite
+from composite.kernels import toolchain
+from tests.composite.dense_ops import dense
+
+end = time.monotonic() + 60
+while not toolchain.toolchain.cache_info().currsize:
+    assert time.monotonic() < end
+    time.sleep(0.01)
+assert composite.stats()["requests"] == 0
+"""
+
+
+def test_the_sources_are_read_before_the_first_request(
+    run_python: RunPython, tmp_path: Path
+) -> None:
+    run_python(_DECLARES, env={"COMPOSITE_CACHE_DIR": str(tmp_path / "cache")})
