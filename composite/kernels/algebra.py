@@ -30,6 +30,7 @@ EQUAL = "equal by algebra"
 # Of what is compared: about a second.
 _MOST_ELEMENTS = 1 << 24
 _MOST_STEPS = 1 << 27
+_MOST_OPS = 50_000
 
 
 def is_wanted() -> bool:
@@ -76,6 +77,8 @@ def _is_equal(library: Path, kernel: Kernel, sample: Sample) -> bool:
     """Whether a kernel answered, with the results of the body. Mismatch where it has others."""
     if sum(x.size for x in [*sample.inputs, *sample.expected]) > _MOST_ELEMENTS:
         raise _Larger(f"its tensors have more than {_MOST_ELEMENTS} elements")
+    if sample.source.steps > _MOST_OPS:
+        raise _Larger(f"its body runs more than {_MOST_OPS} ops")
     random = np.random.default_rng(0)
     drawn = [over_ring.drawn(x, random) for x in sample.inputs]
     found = []

@@ -96,7 +96,7 @@ def call(
         raise RuntimeError(error.message) from error
 
 
-def pack(
+def pack(  # noqa: PLR0913, PLR0917 - as call, and what it packs
     library: Path,
     kernel: str,
     inputs: Sequence[Array],

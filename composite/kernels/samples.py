@@ -25,7 +25,6 @@ from composite.reference.tolerance import Reference
 Array = np.ndarray[Any, Any]
 
 _MILDER = 3  # times that the magnitudes of a draw are halved, as exponents
-_MOST_STEPS = 20_000  # ops of an expansion that every kind of inputs is made for
 _KEPT = 256 << 20  # bytes of inputs and results
 
 
@@ -101,7 +100,7 @@ class Samples:
             shapes.of_inputs(case, self._sizes),
             number,
             all_kinds=all_kinds,
-            takes_long=lambda: source.steps > _MOST_STEPS,
+            takes_long=lambda: source.takes_long,
             fed_back=source.has_loop,
             tensor_float_32=self._arithmetic.tensor_float_32,
         )

@@ -210,7 +210,7 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
     `over`: by the output that takes an input's place, that input. `alignment`: of the outputs,
     where it is more than an element's. `steps`: see `host.call`.
 
-    Mismatch when it writes outside of them, host.TooLong, RuntimeError when it refuses its arguments.
+    Mismatch when it writes outside of them, RuntimeError when it refuses its arguments, TooLong.
     """
     rooms = [np.full(y.size + 2 * _GUARD + alignment + 1, 77, y.dtype) for y in like]
     begins = [_begin(room, alignment) for room in rooms]

@@ -21,8 +21,8 @@ from composite.reference import floats
 
 Array = np.ndarray[Any, Any]
 
-# Elements of all inputs up to which every kind is drawn. Beyond, and where the expansion takes long,
-# only the first two of them and one with special numbers, since the reference in float64 takes
+# Elements of all inputs up to which every kind is drawn. Beyond, or where the expansion takes long,
+# only the first two of them and one with special numbers are, since the reference in float64 takes
 # longer than compiling does.
 MANY = 1 << 16
 # Numbers of an array that are drawn; larger arrays repeat them. A prime: no two rows, columns or

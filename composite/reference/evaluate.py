@@ -254,9 +254,17 @@ class _Evaluation:
         return state
 
 
+def is_saturated(node: Any) -> bool:
+    """Whether `evaluate` gives other results than TensorFlow's op where a float does not fit."""
+    if node.op != "Cast":
+        return False
+    source, target = (tf.as_dtype(node.attr[name].type) for name in ("SrcT", "DstT"))
+    return source.is_floating and target in _SATURATING
+
+
 def _eager(node: Any) -> Run:
     run = call.eager_runner(node)
-    if node.op != "Cast":
+    if not is_saturated(node):
         return run
     return lambda inputs: [_saturated(inputs[0], run(inputs)[0])]
 
@@ -267,8 +275,6 @@ def _saturated(x: Any, cast: Any) -> Any:
     There TensorFlow's result is another one in the vectors of its loop and behind the last of them:
     this is that of the vectors, for all elements, as kernels have it.
     """
-    if not x.dtype.is_floating or cast.dtype not in _SATURATING:
-        return cast
     info, wide = np.iinfo(cast.dtype.as_numpy_dtype), x.numpy().astype(np.float64)
     fits = (np.trunc(wide) >= info.min) & (np.trunc(wide) <= info.max)
     if fits.all():

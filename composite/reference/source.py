@@ -21,6 +21,7 @@ from composite.ops import functions
 from composite.reference import floats, overflow, ulps
 from composite.reference.evaluate import Evaluator, Roundings, Run, Step
 from composite.reference.tolerance import OF_MOVED, Reference
+from composite.reference.whole import Whole, gives_the_same
 
 Array = np.ndarray[Any, Any]
 
@@ -33,6 +34,7 @@ _RUNS = 16
 _GENTLE_RUNS, _GENTLE_SHARE = 8, 1 / 64
 # Where numbers end, each of them may be zero or not, and what is lost is multiplied later.
 _FLUSHED_RUNS = 4
+_MOST_STEPS = 20_000  # ops of a run
 
 
 class Arithmetic(NamedTuple):
@@ -74,13 +76,14 @@ class Source:
         floating = [dtype for dtype in body.input_dtypes if dtype.is_floating]
         self._is_double = bool(floating) and all(dtype == tf.float64 for dtype in floating)
         other = functions.in_single(body) if self._is_double else functions.in_double(body)
+        self._other_body = other
         self._evaluator, self._other = Evaluator(body), Evaluator(other)
         self._is_narrow = any(dtype in _NARROW for dtype in floating)
         self._runs = bool(floating)
         has_ends = any(node.op in floats.FROM_ENDS for f in self._library for node in f.node_def)
         is_single = not self._is_double and not self._is_narrow
         self._ends = _ENDS_OF_SINGLE if has_ends and is_single else Roundings()
-        self.steps = 0  # ops of a run, the most until now
+        self._count = _Count()  # of the last run that was counted
         self._last: tuple[Sequence[Array], list[Any]] | None = None  # inputs, and them converted
 
     @property
@@ -129,16 +132,46 @@ class Source:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Reference]]:
         """The outputs, and what they are held against."""
+        own = self._counted(inputs)
+        other = self._run_other(inputs)
+        roundings = self._count.roundings
+        if self._is_wider and other is not None:
+            return own, self._references(inputs, other, own, roundings)
+        if other is None:
+            return own, self._references(inputs, own, own, roundings)
+        coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
+        return own, self._references(inputs, own, other, roundings, coarser)
+
+    def _counted(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs. What has run long is not counted again, and runs as one graph."""
+        if self.takes_long and self._roundings == Roundings() and gives_the_same(self.body):
+            return self._run_whole(self._whole, inputs)
         count = _Count()
         own = self._run(inputs, self._roundings, count)
-        self.steps = max(self.steps, count.steps)
-        other = self._run_other(inputs)
-        if self._is_wider and other is not None:
-            return own, self._references(inputs, other, own, count.roundings)
-        if other is None:
-            return own, self._references(inputs, own, own, count.roundings)
-        coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
-        return own, self._references(inputs, own, other, count.roundings, coarser)
+        self._count = count
+        return own
+
+    @property
+    def steps(self) -> int:
+        """How many ops a run has, by the last one that was counted."""
+        return self._count.steps
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether a run has more ops than every kind of inputs is worth."""
+        return self.steps > _MOST_STEPS
+
+    @functools.cached_property
+    def _whole(self) -> Whole:
+        return Whole(self.body)
+
+    @functools.cached_property
+    def _other_whole(self) -> Whole:
+        return Whole(self._other_body)
+
+    @account.step("reference")
+    def _run_whole(self, whole: Whole, inputs: Sequence[Any]) -> list[Array]:
+        return whole.run(inputs)
 
     def _references(
         self,
@@ -230,7 +263,11 @@ class Source:
         if not self._runs:
             return None
         try:
-            results = self._other.run(self._converted(inputs), self._ends)
+            given = self._converted(inputs)
+            if self.takes_long and self._ends == Roundings() and gives_the_same(self._other_body):
+                arrays = [x.numpy() if tf.is_tensor(x) else x for x in given]
+                return self._other_whole.run(arrays)
+            results = self._other.run(given, self._ends)
             return [y.numpy() for y in results]
         except (tf.errors.OpError, TypeError, ValueError):  # an op has no kernel for the dtype
             self._runs = False

@@ -73,10 +73,14 @@ assert stats["kernel_launches"] == 1 and stats["expansion_runs"] == 0, stats
     )
 
 
-def test_must_waits_in_the_only_thread(run_python):
+@pytest.mark.parametrize("steps", [20_000, 0])
+def test_must_waits_in_the_only_thread(run_python, steps):
+    """With no steps, what the kernel is held against runs as one graph from the second time on."""
     run_python(
-        """
+        f"""
 import tensorflow as tf
+from composite.reference import source
+source._MOST_STEPS = {steps}
 tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.threading.set_inter_op_parallelism_threads(1)
 """
