@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from composite.binding.records import BACKEND, CONSTANTS, NUMERICS, UNCOUNTED, AttrValue
 from composite.compiler import account
@@ -68,17 +69,19 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     device: str = HOST,
     *,
     settle: bool = True,
+    fuses: bool = True,
 ) -> Times:
     """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
 
     `constants`: the inputs that never change. `sizes`: the values of inputs that are sizes.
     `device`: TensorFlow's name of the nodes' device. `settle`: if the result is close, it is
-    measured again with inputs that stay in the caches, as far as they fit.
+    measured again with inputs that stay in the caches, as far as they fit. `fuses`: whether
+    grappler's remapper may run, which must not see empty products: TF 2.21 ends the process then.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
     own = _varying_sizes(specs, known, sizes)
-    node = _Call(arguments, stamps, known, device)
+    node = _Call(arguments, stamps, known, device, fuses=fuses)
 
     def timed(copies: int) -> tuple[Times, int]:
         """The times of this many copies, or of fewer if those suffice."""
@@ -108,6 +111,8 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     constants: Sequence[int] = (),
     sizes: Sequence[Sizes] = (),
     device: str = HOST,
+    *,
+    fuses: bool = True,
 ) -> list[Times]:
     """Times an installed kernel at several sizes, faster and less exactly than `measure`.
 
@@ -124,8 +129,9 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
         for shapes in cases
     ]
     copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
+    node = _Call(arguments, stamps, known, device, fuses=fuses)
     with turns.preparing():
-        functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
+        functions = _functions(op_name, node, varying, copies)
         inputs = [
             _taken(functions, case, copies, _varying_sizes(specs, known, own))
             for case, own in zip(exact, sizes or [{}] * len(exact), strict=True)
@@ -176,6 +182,7 @@ class _Call(NamedTuple):
     known: Mapping[int, Any]  # by position
     device: str = HOST
     held: Sequence[int] = ()  # the constants that are inputs of the graph
+    fuses: bool = True
 
     def by_kernel(self) -> _Call:
         """The call that runs the kernel."""
@@ -314,7 +321,8 @@ def _chain(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: in
             outputs += tf.nest.flatten(result)
         return _together(outputs, node.device)
 
-    return _Traced(chain, [*specs] * copies, node.device, node.held_by(copies))
+    held = node.held_by(copies)
+    return _Traced(chain, [*specs] * copies, node.device, held, fuses=node.fuses)
 
 
 def _part(inputs: Sequence[Any], number: int, parts: int) -> Sequence[Any]:
@@ -355,8 +363,10 @@ class _Traced:
         specs: Sequence[tf.TensorSpec],
         device: str,
         held: Sequence[Any] = (),
+        *,
+        fuses: bool = True,
     ) -> None:
-        """`held`: further inputs, which are the same in each call."""
+        """`held`: further inputs, which are the same in each call. `fuses`: as `measure`."""
         signature = [*specs, *(tf.TensorSpec(x.shape, x.dtype) for x in held)]
         made = tf.function(function, input_signature=signature, autograph=False)
         self._held = held
@@ -364,6 +374,8 @@ class _Traced:
         self._dtypes = [output.dtype for output in self._concrete.outputs]
         # As in a tf.function, ops without a kernel for the device run on the CPU.
         config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+        if not fuses:
+            config.graph_options.rewrite_options.remapping = RewriterConfig.OFF
         self._config = config.SerializeToString()
         self.device = device
 

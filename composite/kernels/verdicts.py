@@ -121,13 +121,16 @@ def measured(
     values, *around = shapes.to_measure(request, made.minimums, made.divisors)
     asked = shapes.size(values)
     exact = shapes.substitute(dims, values)
-    dtypes = functions.body(expand(request, exact)).input_dtypes
     node, sizes = node_of(request), request.size_inputs
+    body = functions.body(expand(request, exact))
+    dtypes = body.input_dtypes
+    fuses = not functions.has_empty_product(body, shapes.of_inputs(exact, sizes))
     device = gpu.device_name(request.device) if request.device else HOST
     own = specs(shapes.of_inputs(exact, sizes), dtypes)
     values_of_sizes = shapes.of_sizes(exact, sizes)
     settle = before is None  # which decides close results
-    times = {asked: measure(*node, own, constants, values_of_sizes, device, settle=settle)}
+    first = measure(*node, own, constants, values_of_sizes, device, settle=settle, fuses=fuses)
+    times = {asked: first}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
     others = [v for v in around if longest * shapes.size(v) / asked <= _LONGEST_US]
@@ -139,7 +142,7 @@ def measured(
         of_cases = [shapes.of_sizes(case, sizes) for case in cases]
         given = [shapes.of_inputs(case, sizes) for case in cases]
         varied = specs(shapes.of_inputs(unknown, sizes), dtypes)
-        found = sweep(*node, varied, given, constants, of_cases, device)
+        found = sweep(*node, varied, given, constants, of_cases, device, fuses=fuses)
     except (tf.errors.OpError, ValueError) as error:  # the body cannot be expanded without the dim
         logger.info("%s: kernel %s is measured at one size: %s", request.op, made.name, error)
         return

@@ -59,3 +59,21 @@ print("checked")
 def test_no_empty_product_ends_the_process(run_python):
     done = run_python(CHECK, env={"TF_ENABLE_ONEDNN_OPTS": "1", "COMPOSITE_JIT": "0"})
     assert done.stdout.splitlines()[-1] == "checked"
+
+
+MEASURED = """
+import numpy as np
+import composite
+from tests.composite.checking import ops
+x, w, b = (np.ones(shape, np.float32) for shape in ([1, 1], [1, 1], [1]))
+with composite.options(backend="tvm"):
+    ops.of_first_columns(x, w, b, n=0)
+assert composite.wait(60)
+print("measured")
+"""
+
+
+@pytest.mark.slow
+def test_nor_does_the_measurement_of_a_kernel(run_python):
+    done = run_python(MEASURED, env={"TF_ENABLE_ONEDNN_OPTS": "1"})
+    assert done.stdout.splitlines()[-1] == "measured"
