@@ -22,7 +22,7 @@ import composite
 from benchmarks import ops
 from benchmarks.rows import Row, emit
 from benchmarks.timing import interleave
-from composite.aot.build_options import machines
+from composite.aot.build_options import build_targets
 from composite.compiler.tvm.target import Target
 
 LEVELS, NATIVE = "levels", "native"
@@ -96,7 +96,7 @@ def compare() -> None:
     host = Target.host()
     levels = [level for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4") if level <= host.isa]
     with tempfile.TemporaryDirectory(prefix="composite-bench-") as folder:
-        libraries = [build(LEVELS, Path(folder), [one.target.isa for one in machines(levels)])]
+        libraries = [build(LEVELS, Path(folder), [one.target.isa for one in build_targets(levels)])]
         with mock.patch.object(Target, "host", return_value=this_cpu()):
             libraries.append(build(NATIVE, Path(folder), []))
         command = [sys.executable, "-m", "benchmarks.subjects.levels", *map(str, libraries)]

@@ -55,8 +55,9 @@ class Kernel:
         choices: What was chosen for it, by the names of the knobs.
         telling: Sizes, each a list of a value for each symbol, that together take every branch of
             its loops that calls of few elements can take.
-        over_ring: The programs of its loops over the ring, see :mod:`.algebra`, or why there are
-            none; empty if nobody asked.
+        ring_programs: The programs of its loops over the ring, see :mod:`.algebra`; empty if there
+            are none, or nobody asked.
+        no_ring_programs: Why there are none; "" if there are, or nobody asked.
     """
 
     name: str
@@ -71,7 +72,8 @@ class Kernel:
     choices: Chosen = field(default_factory=dict)
     forwards: list[list[int]] = field(default_factory=list)
     telling: list[list[int]] = field(default_factory=list)
-    over_ring: bytes | str = field(default="", repr=False)
+    ring_programs: bytes = field(default=b"", repr=False)
+    no_ring_programs: str = ""
 
     @property
     def guarded(self) -> str:
@@ -239,15 +241,19 @@ class Written:
             telling=self.telling(),
         )
 
-    def over_ring(self, name: str) -> bytes | str:
-        """Return the programs of the same loops over the ring, or why there are none."""
+    def ring_programs(self, name: str) -> bytes:
+        """Return the programs of the same loops over the ring. NotCovered if there are none."""
         from composite.compiler.tvm.algebra.kernel import in_ring
 
         with account.step("algebra"):
-            try:
-                return in_ring(self.module.named(name), self.module.stand_ins)
-            except NotCovered as answer:
-                return str(answer)
+            return in_ring(self.module.named(name), self.module.stand_ins)
+
+    def with_ring_programs(self, kernel: Kernel) -> Kernel:
+        """Return the kernel with its programs over the ring, or with why there are none."""
+        try:
+            return replace(kernel, ring_programs=self.ring_programs(kernel.name))
+        except NotCovered as answer:
+            return replace(kernel, no_ring_programs=str(answer))
 
     def telling(self, known: Sequence[Mapping[str, int]] = ()) -> list[list[int]]:
         """Return sizes that take each branch of the loops which no known sizes take."""

@@ -153,21 +153,10 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     """
     terms = Terms(entries(deny, min_ops), rtol, timeout, min_gain, xla, tuple(batches))
     if isinstance(model, str | os.PathLike):
-        if out is None:
-            raise TypeError("composite.accelerate of a folder needs out=, the folder to write")
-        if xla:
-            raise TypeError(
-                "xla= is for a function of this process: no folder says who compiles it"
-            )
-        if batches:
-            raise TypeError("batches= is for a function: the inputs of a folder are one dict")
-        if ops is None or ops:
-            raise TypeError("ops= is for a function: give the folder to composite.recognize first")
-        if not wait:
-            raise TypeError("wait=False is for a function: a folder is written before it returns")
+        folder = _folder_to_write(out, ops, wait=wait, xla=xla, batches=bool(batches))
         asked = model_folder.Call(of_folder(inputs), signatures, size, terms)
         with activity.told(f"accelerate {model}", progress):
-            return model_folder.accelerated(Path(model), Path(out), asked)
+            return model_folder.accelerated(Path(model), folder, asked)
     if out is not None or signatures is not None:
         raise TypeError("out= and signatures= are for the folder of a SavedModel")
     called = call_of(model, inputs, size)
@@ -179,6 +168,28 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
             return compared(*called, replace(terms, at_rest=wait), ops)
 
     return made() if wait else _later(model, called, made)
+
+
+def _folder_to_write(
+    out: _Path | None,
+    ops: Sequence[CompositeOp] | None,
+    *,
+    wait: bool,
+    xla: bool,
+    batches: bool,
+) -> Path:
+    """The folder to write. TypeError without one, or for arguments that a folder does not take."""
+    if out is None:
+        raise TypeError("composite.accelerate of a folder needs out=, the folder to write")
+    if xla:
+        raise TypeError("xla= is for a function of this process: no folder says who compiles it")
+    if batches:
+        raise TypeError("batches= is for a function: the inputs of a folder are one dict")
+    if ops is None or ops:
+        raise TypeError("ops= is for a function: give the folder to composite.recognize first")
+    if not wait:
+        raise TypeError("wait=False is for a function: a folder is written before it returns")
+    return Path(out)
 
 
 def _later(model: Any, called: Called, made: Callable[[], Accelerated]) -> Accelerating:

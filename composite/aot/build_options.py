@@ -1,4 +1,4 @@
-"""What a library is built with: its name, the calls that have kernels, the machines; as plain data.
+"""What a library is built with: its name, the calls that have kernels, the targets; as plain data.
 
 A call is a mapping of names to values: an input is a pair (dtype, dims), in which a dim is a size,
 or a name where it varies; an attribute is what a caller gives. Files hold calls as JSON.
@@ -57,7 +57,7 @@ class Options(NamedTuple):
         return {
             "name": self.name or source.stem,
             "signatures": {op: [text(c) for c in cs] for op, cs in self.signatures.items()},
-            "targets": [machine.target.key for machine in machines(self.targets)],
+            "targets": [one.target.key for one in build_targets(self.targets)],
             "kinds": self.kinds,
             "elsewhere": list(self.elsewhere),
             "registration": self.registration,
@@ -65,8 +65,8 @@ class Options(NamedTuple):
         }
 
 
-class Machine(NamedTuple):
-    """What kernels are built for.
+class BuildTarget(NamedTuple):
+    """What kernels are built for, and the device that requests for them name.
 
     Attributes:
         target: what they are compiled for.
@@ -78,8 +78,8 @@ class Machine(NamedTuple):
     device: str = ""
 
 
-def machines(levels: Sequence[str]) -> list[Machine]:
-    """The machines of a library's targets, the lowest CPU first; this machine's CPU without any.
+def build_targets(levels: Sequence[str]) -> list[BuildTarget]:
+    """What a library is built for, the lowest CPU first; without levels this machine's CPU.
 
     A GPU's products of float32 are not rounded to TF32: the library serves processes that forbid
     that, too. ValueError for a level that there is not, or that this machine's CPU has not: its
@@ -88,9 +88,9 @@ def machines(levels: Sequence[str]) -> list[Machine]:
     devices = sorted({level for level in levels if level.startswith(_CUDA)})
     others = [level for level in levels if level not in devices]
     cpus = _cpus(others) if others or not devices else []
-    gpus = [Machine(_gpu(device), device) for device in devices]
+    gpus = [BuildTarget(_gpu(device), device) for device in devices]
     # When the library is loaded the last one that the CPU can run comes first.
-    return [*map(Machine, cpus), *gpus, *_later(gpus)]
+    return [*map(BuildTarget, cpus), *gpus, *_later(gpus)]
 
 
 def _cpus(levels: Sequence[str]) -> list[Target]:
@@ -106,14 +106,14 @@ def _cpus(levels: Sequence[str]) -> list[Target]:
     return [chosen[level] for level in sorted(chosen)]
 
 
-def _later(gpus: Sequence[Machine]) -> list[Machine]:
+def _later(gpus: Sequence[BuildTarget]) -> list[BuildTarget]:
     """The lowest level of GPUs as PTX, for all later ones."""
     targets = [gpu.target for gpu in gpus if isinstance(gpu.target, CudaTarget)]
     if not targets:
         return []
     lowest = min(targets, key=lambda target: int(target.isa.removeprefix("sm_")))
     device = f"cuda:compute_{lowest.isa.removeprefix('sm_')}"
-    return [Machine(replace(lowest, is_portable=True), device)]
+    return [BuildTarget(replace(lowest, is_portable=True), device)]
 
 
 def _gpu(device: str) -> CudaTarget:

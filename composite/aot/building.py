@@ -24,7 +24,7 @@ from composite.aot import (
     stated_calls,
     writing,
 )
-from composite.aot.build_options import Machine, Options, Signatures
+from composite.aot.build_options import BuildTarget, Options, Signatures
 from composite.aot.replacing import replaced
 from composite.aot.signatures import Stated, of_ops, stated
 from composite.binding.kernel_request import KernelRequest
@@ -131,8 +131,8 @@ def _run(
     name = options.name or (path.stem if path else None)
     if not name or not name.isidentifier():
         raise ValueError(f"composite.build: name={name!r} is not an identifier")
-    machines = build_options.machines(options.targets)
-    if any(machine.target.is_foreign for machine in machines) and (what := emulated.missing()):
+    targets = build_options.build_targets(options.targets)
+    if any(one.target.is_foreign for one in targets) and (what := emulated.missing()):
         raise ValueError(what)
     _check_replaceable(target)
     ordered = sources.with_callees(found.ops)
@@ -142,7 +142,7 @@ def _run(
         made_of = inputs.described(path, sources.files(found.module), options.plain(path))
     described = [writing.described(op) for op in ordered]
     plan = prebuild.Plan(_before(target), _tuned(options))
-    built = _kernels(wanted, machines, plan, notes)
+    built = _kernels(wanted, targets, plan, notes)
     activity.step("link")
     notes += _unchecked(built)
     with replaced(target) as folder:
@@ -159,28 +159,28 @@ class _Wanted(NamedTuple):
 
 def _kernels(
     wanted: Sequence[_Wanted],
-    machines: Sequence[Machine],
+    targets: Sequence[BuildTarget],
     plan: prebuild.Plan,
     notes: list[str],
 ) -> list[prebuild.BuiltKernel]:
-    """A kernel for each call and machine, and one more where inputs are constants; each once."""
+    """A kernel for each call and target, and one more where inputs are constants; each once."""
     built: dict[str, prebuild.BuiltKernel] = {}
     done = 0
     for op, call, must in wanted:
-        for machine in machines:
-            activity.part(f"{op.__name__}{_short(call)}", done, len(wanted) * len(machines))
+        for target, device in targets:
+            activity.part(f"{op.__name__}{_short(call)}", done, len(wanted) * len(targets))
             done += 1
             constants = False
             try:
-                for stated in stated_calls.requests(op, call, machine.device):
+                for stated in stated_calls.requests(op, call, device):
                     constants = bool(stated.constants)
-                    request = prebuild.sized(op, stated, machine.target)
-                    name = prebuild.name(op, request, machine.target)
+                    request = prebuild.sized(op, stated, target)
+                    name = prebuild.name(op, request, target)
                     if name in built:
                         continue
-                    built[name] = prebuild.kernel(op, request, machine.target, plan)
+                    built[name] = prebuild.kernel(op, request, target, plan)
                     if must and built[name].has_loop:
-                        built |= _of_one(op, request, machine.target, plan, built, notes)
+                        built |= _of_one(op, request, target, plan, built, notes)
             except ValueError as error:
                 # Without a kernel for constants the one for any inputs serves.
                 if must and not constants:
@@ -192,7 +192,7 @@ def _kernels(
 def _of_one(  # noqa: PLR0913, PLR0917 - what `_kernels` has
     op: CompositeOp,
     stated: KernelRequest,
-    machine: Target,
+    target: Target,
     plan: prebuild.Plan,
     known: Mapping[str, prebuild.BuiltKernel],
     notes: list[str],
@@ -204,9 +204,9 @@ def _of_one(  # noqa: PLR0913, PLR0917 - what `_kernels` has
     built = {}
     for one in stated_calls.of_one(stated):
         try:
-            name = prebuild.name(op, one, machine)
+            name = prebuild.name(op, one, target)
             if name not in known:
-                built[name] = prebuild.kernel(op, one, machine, plan)
+                built[name] = prebuild.kernel(op, one, target, plan)
         except ValueError as error:  # the stated kernel serves
             notes.append(str(error))
     return built

@@ -33,7 +33,7 @@ class KernelRecord(TypedRecord):
         device: "CPU", or a level of GPUs such as "cuda:sm_80".
         strategy: how it was made, for people.
         proof: "proven", or which access was not and why; "" in older records.
-        algebra: "equal by algebra", or why it was not compared so; "" where the environment forbade it.
+        algebra: "equal by algebra", or why it was not compared so; "" if that was forbidden.
         toolchain: what made it, as a hash, where it was made for a cache; "" in older records.
         launch_functions: of a kernel for a GPU, the function of each launch, in their order.
         launch_work: the units of work of each launch, in postfix over numbers and symbols.

@@ -5,14 +5,14 @@ Not for: which rule of TensorFlow batches which op (composite/batching.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from composite.binding import settings
-from composite.checking.compare import Closeness, Difference, compare
+from composite.checking.compare import Closeness, Difference, Reruns, compare
 from composite.checking.oracle import Case, Outcome, outcome, writes_variables
 from composite.checking.sample import Sample
 from composite.checking.skipped import Skipped
@@ -39,7 +39,7 @@ def mapped(case: Case) -> Closeness:
         found = _mapped(rows, lambda inputs: case.op(*inputs, **case.sample.attrs))
     if found.error is None:
         try:
-            return compare(found.values, expected, lambda: _stacked(rows, _references(rows)))
+            return _compared(rows, found, expected)
         except Difference as difference:
             worst = difference
     else:
@@ -50,7 +50,19 @@ def mapped(case: Case) -> Closeness:
         raise Skipped(f"tf.vectorized_map of the Python function raises {own.told}")
     if found.error is not None:
         raise worst
-    return compare(found.values, own.values, lambda: _stacked(rows, _references(rows)))
+    return _compared(rows, found, own.values)
+
+
+def _compared(rows: Sequence[Case], found: Outcome, expected: Sequence[Array]) -> Closeness:
+    def stacked(runs: Callable[[Case], Iterable[Sequence[Array]]]) -> Iterator[list[Array]]:
+        each = zip(*(runs(row) for row in rows), strict=False)  # a row may have fewer runs
+        return (_stacked(rows, run) for run in each)
+
+    reruns = Reruns(
+        lambda: stacked(lambda row: row.reruns.nearby()),
+        lambda: stacked(lambda row: row.reruns.moved()),
+    )
+    return compare(found.values, expected, lambda: _stacked(rows, _references(rows)), reruns)
 
 
 def _scaled(sample: Sample, factor: float) -> Sample:

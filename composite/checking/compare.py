@@ -3,9 +3,10 @@
 Integers, booleans and strings must be equal. Floating numbers may differ as far as those of a
 kernel may before it is used (`reference.tolerance` is the one rule): an element by its own rounding
 errors, and by what rounding does to the body's ops there. The reference is what those ops give in
-float64; what they give for inputs a rounding error away shows what luck may hide. NaNs and
+float64; what they give for inputs a rounding error away, and with their own results as far off as
+is stated of them, shows what luck may hide. NaNs and
 infinities must stand in the same places, but for numbers on the way to which the body's ops
-overflow and float64 does not, and for places where such inputs have others. Complex numbers are
+overflow and float64 does not, and for places where these runs have others. Complex numbers are
 compared by their parts.
 
 Not for: computing any of the results (ways.py).
@@ -14,8 +15,9 @@ Not for: computing any of the results (ways.py).
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -30,8 +32,23 @@ _UNUSABLE = 0.5
 Runs = Callable[[], Iterable[Sequence[Array]]]
 
 
+class Reruns(NamedTuple):
+    """What else a result may be, since numbers are rounded; each is asked only where it is needed.
+
+    Attributes:
+        nearby: gives the outputs for inputs a rounding error away.
+        moved: gives the outputs with the results of ops as far off as is stated of them.
+    """
+
+    nearby: Runs = tuple
+    moved: Runs = tuple
+
+
 class Difference(Exception):  # noqa: N818 - the verdict of a comparison
     """Two results do not agree; the message says where and how far."""
+
+
+_NO_RERUNS = Reruns()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,13 +73,13 @@ def compare(
     actual: Sequence[Array],
     expected: Sequence[Array],
     reference: Callable[[], Sequence[Array]] | None = None,
-    nearby: Runs = tuple,
+    reruns: Reruns = _NO_RERUNS,
     names: Sequence[str] = (),
 ) -> Closeness:
     """Compares the outputs of two runs. Difference when they do not agree.
 
     reference: gives `expected` computed in float64; asked only where bits differ.
-    nearby: gives `expected` for inputs a rounding error away; asked only where more is needed.
+    reruns: what rounding makes of `expected`.
     names: what the values are, for people; "output 0" by default.
     """
     if len(actual) != len(expected):
@@ -76,7 +93,7 @@ def compare(
             continue
         if exact is None:
             exact = expected if reference is None else reference()
-        worst = worst.worse(_compare(what, found, wanted, exact[index], _outputs(nearby, index)))
+        worst = worst.worse(_compare(what, found, wanted, exact[index], _of(reruns, index)))
     return worst
 
 
@@ -120,28 +137,50 @@ def _first(found: Array, wanted: Array, where: Array | None = None) -> str:
     return f"at [{index}] it is {found[at]!s}, and {wanted[at]!s} is expected"
 
 
-def _outputs(runs: Runs, index: int) -> Callable[[], Iterable[Array]]:
-    return lambda: (run[index] for run in runs())
+class _OfOutput(NamedTuple):
+    """The reruns of one output."""
+
+    nearby: Callable[[], Iterable[Array]]
+    moved: Callable[[], Iterable[Array]]
+
+    def mapped(self, function: Callable[[Array], Array]) -> _OfOutput:
+        return _OfOutput(lambda: map(function, self.nearby()), lambda: map(function, self.moved()))
 
 
-def _compare(
-    what: str, found: Array, wanted: Array, exact: Array, nearby: Callable[[], Iterable[Array]]
-) -> Closeness:
+def _of(reruns: Reruns, index: int) -> _OfOutput:
+    return _OfOutput(
+        lambda: (run[index] for run in reruns.nearby()),
+        lambda: (run[index] for run in reruns.moved()),
+    )
+
+
+def _compare(what: str, found: Array, wanted: Array, exact: Array, reruns: _OfOutput) -> Closeness:
     dtype = tf.as_dtype(found.dtype)
     if dtype.is_complex:
 
         def part(of: Callable[[Array], Array]) -> Closeness:
-            return _compare(what, of(found), of(wanted), of(exact), lambda: map(of, nearby()))
+            return _compare(what, of(found), of(wanted), of(exact), reruns.mapped(of))
 
         return part(np.real).worse(part(np.imag))
     if not dtype.is_floating:
         count = np.count_nonzero(found != wanted)
         raise Difference(f"{what} differs in {count} elements: {_first(found, wanted)}")
     wanted = _without_overflow(found, wanted, exact)
-    _same_specials(what, found, wanted, nearby)
+    _same_specials(what, found, wanted, reruns)
     if not _usable(exact, wanted):
         exact = wanted
-    verdict = tolerance.judge(found, tolerance.Reference(exact, wanted, nearby=nearby))
+    # A reference in the dtype of the result has roundings as well.
+    both = 2 if exact is wanted or exact.dtype == found.dtype else 1
+    verdict = tolerance.judge(
+        found,
+        tolerance.Reference(
+            exact,
+            wanted,
+            nearby=reruns.nearby,
+            moved=reruns.moved,
+            of_moved=both * tolerance.OF_MOVED,
+        ),
+    )
     if verdict.at is not None:
         there = np.arange(found.size).reshape(found.shape) == verdict.at
         far = f"{verdict.error:.2g} of |y|, {verdict.allowed:.2g} is allowed"
@@ -161,12 +200,11 @@ def _without_overflow(found: Array, wanted: Array, exact: Array) -> Array:
     return np.where(numbers, right.astype(wanted.dtype), wanted)
 
 
-def _same_specials(
-    what: str, found: Array, wanted: Array, nearby: Callable[[], Iterable[Array]]
-) -> None:
+def _same_specials(what: str, found: Array, wanted: Array, reruns: _OfOutput) -> None:
     for name, test in (("NaN", np.isnan), ("infinity", np.isposinf), ("-infinity", np.isneginf)):
         where = _differs(test, found, wanted)
-        for run in nearby() if where.any() else ():
+        runs = itertools.chain.from_iterable(more() for more in reruns)
+        while where.any() and (run := next(runs, None)) is not None:
             where &= _differs(test, found, run)
         if where.any():
             place = _first(found, wanted, where=where)

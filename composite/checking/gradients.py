@@ -16,12 +16,12 @@ import tensorflow as tf
 
 from composite.binding import settings
 from composite.checking import differences
-from composite.checking.compare import Closeness, Difference, compare
+from composite.checking import traced as tracing
+from composite.checking.compare import Closeness, Difference, Reruns, compare
 from composite.checking.oracle import (
     Case,
     Outcome,
     as_array,
-    in_double,
     outcome,
     runs,
 )
@@ -54,16 +54,15 @@ def agree(case: Case, found: Outcome) -> Closeness:
     if expected.error is not None:
         raise Difference(f"the gradient of the Python function raises {expected.told}")
 
-    def reference() -> Sequence[Array]:
-        if case.sample.variables:
-            return expected.values
-        return in_double(_of_flat(case, case.python), list(case.sample.arrays()), expected.values)
-
-    return compare(
-        found.values,
-        expected.values,
-        reference,
+    graph = None
+    if not case.sample.variables:
+        graph = tracing.traced(_of_flat(case, case.python), list(case.sample.arrays()))
+    reruns = Reruns(
         lambda: runs(case.sample.nearby(), lambda near: _gradients(case, case.python, near)),
+        lambda: tracing.moved(graph),
+    )
+    return compare(
+        found.values, expected.values, lambda: tracing.in_double(graph, expected.values), reruns
     )
 
 
@@ -170,7 +169,8 @@ def _seeds(case: Case) -> list[Any]:
 
 
 def _gradients(case: Case, function: Callable[[Any], Any], sample: Sample) -> list[Any]:
-    return _pulled_back(function, sample.tensors(), iter(_seeds(case)))
+    with settings.options(backend="tf"):
+        return _pulled_back(function, sample.tensors(), iter(_seeds(case)))
 
 
 def traced(case: Case) -> list[Any]:

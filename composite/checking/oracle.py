@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
+from composite.binding import settings
 from composite.checking import variables
-from composite.checking.compare import Closeness, Difference, compare
+from composite.checking.compare import Closeness, Difference, Reruns, compare
 from composite.checking.sample import Sample, output_dtypes
-from composite.ops import call, functions
+from composite.checking.traced import Traced, in_double, moved, traced
+from composite.ops import call
 from composite.ops.op import DecoratedOp
-from composite.reference import evaluate, floats
 
 Array = np.ndarray[Any, Any]
 
@@ -91,7 +91,8 @@ class Case:
         eager = tf.executing_eagerly()
         function = self._function if eager else _for_graphs(self._function)
         call.forget_scalars()
-        values = flat(function(*variables.handles(inputs), **attrs))
+        with settings.options(backend="tf"):  # composites in it are held to their ops as well
+            values = flat(function(*variables.handles(inputs), **attrs))
         if len(values) != len(self.dtypes):
             raise ValueError(f"{len(values)} results for {len(self.dtypes)} outputs")
         return [
@@ -114,14 +115,27 @@ class Case:
             names += [f"after the call, the variable {one!r}" for one in each]
         return names
 
+    @functools.cached_property
+    def graph(self) -> Traced | None:
+        """The Python function as a graph; None where it has none, as with variables."""
+        if self.sample.variables:
+            return None
+        return traced(
+            lambda *flat: self.python(self.sample.rebuilt(flat)), list(self.sample.arrays())
+        )
+
     def reference(self) -> list[Array]:
         """The Python function computed in float64; `expected` where that cannot be."""
-        if self.sample.variables:
-            return self.expected.values
-        return in_double(
-            lambda *flat: self.python(self.sample.rebuilt(flat)),
-            list(self.sample.arrays()),
-            self.expected.values,
+        return in_double(self.graph, self.expected.values)
+
+    @property
+    def reruns(self) -> Reruns:
+        """What rounding makes of the Python function's results."""
+        return Reruns(
+            lambda: runs(
+                self.sample.nearby(), lambda near: variables.results(self.python, near.tensors())
+            ),
+            lambda: moved(self.graph),
         )
 
     def agree(self, found: Outcome) -> Closeness:
@@ -133,15 +147,11 @@ class Case:
         if self.expected.error is not None:
             raise Difference(f"it gives a result, and the Python function raises "
                              f"{self.expected.told}")  # fmt: skip
-        return compare(
-            found.values,
-            self.expected.values,
-            self.reference,
-            lambda: runs(
-                self.sample.nearby(), lambda near: variables.results(self.python, near.tensors())
-            ),
-            self.names,
-        )
+        return self.compared(found, self.expected)
+
+    def compared(self, found: Outcome, expected: Outcome) -> Closeness:
+        """Compares two runs that raised nothing, by what rounding does to the Python function."""
+        return compare(found.values, expected.values, self.reference, self.reruns, self.names)
 
 
 def writes_variables(case: Case) -> bool:
@@ -168,26 +178,3 @@ def runs(samples: Iterable[Sample], function: Callable[[Sample], Any]) -> Iterat
         result = outcome(functools.partial(function, sample))
         if result.error is None:
             yield result.values
-
-
-def in_double(
-    function: Callable[..., Any], arrays: Sequence[Array], fallback: Sequence[Array]
-) -> list[Array]:
-    """A function of flat tensors traced, and its graph computed in float64.
-
-    `fallback` where it cannot be traced without values, or has ops without a float64 kernel.
-    """
-    if not any(floats.is_floating(x) for x in [*arrays, *fallback]):
-        return list(fallback)
-    specs = [tf.TensorSpec(x.shape, x.dtype) for x in arrays]
-    try:
-        traced = tf.function(function, input_signature=specs, autograph=False)
-        concrete = traced.get_concrete_function()
-        definition = concrete.graph.as_graph_def(add_shapes=False).library
-        library = FunctionDefLibrary(function=[concrete.function_def, *definition.function])
-        double = functions.in_double(functions.body(library))
-        captured = [np.asarray(x.numpy()) for x in concrete.captured_inputs]
-        wide = [floats.in_double(x) if floats.is_floating(x) else x for x in [*arrays, *captured]]
-        return [as_array(y) for y in evaluate.evaluate(double, wide)]
-    except Exception:  # noqa: BLE001 - a body may need values, and raise anything without them
-        return list(fallback)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from composite.checking import drawing
 from composite.checking.compare import Difference
+from composite.checking.empty_products import unfused
 from composite.checking.oracle import Case
 from composite.checking.report import Report, Row
 from composite.checking.sample import Sample
@@ -73,7 +74,8 @@ class Run:
                 continue
             activity.part(case.sample.label, self.report.calls - 1, self._count, row.way)
             try:
-                close = WAYS[row.way](case)
+                with unfused(case):
+                    close = WAYS[row.way](case)
             except Skipped as reason:
                 row.skip(str(reason))
             except Difference as difference:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from composite.binding import settings
 from composite.checking import batching, gradients, kernels, variables
-from composite.checking.compare import Closeness, Difference, compare, same_bits
+from composite.checking.compare import Closeness, Difference, same_bits
 from composite.checking.oracle import Case, Outcome, flat, outcome
 from composite.checking.skipped import Skipped
 
@@ -70,7 +70,7 @@ def under_xla(case: Case) -> Closeness:
         # it does with the body's own ops is right then.
         own = _traced(case, case.python, lambda shape: shape, jit_compile=True)
         if found.error is None and own.error is None:
-            return compare(found.values, own.values, case.reference, names=case.names)
+            return case.compared(found, own)
         if isinstance(found.error, tf.errors.OpError) and own.error is not None:
             # Nor does it the body; or that has no graph without AutoGraph, since tensors decide.
             raise Skipped(f"XLA does not compile it: {found.told}") from None
@@ -168,7 +168,7 @@ def _agree_traced(case: Case, loosened: Callable[[Any], Any]) -> Closeness:
         rewritten = _traced(case, case.python, loosened)
         if found.error is not None or rewritten.error is not None or case.expected.error:
             raise
-        return compare(found.values, rewritten.values, case.reference, names=case.names)
+        return case.compared(found, rewritten)
 
 
 def _traced(

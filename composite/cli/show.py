@@ -135,8 +135,8 @@ def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> st
             allowed = tf.config.experimental.tensor_float_32_execution_enabled()
             gpu = CudaTarget.level(level or _GPU_LEVEL, tensor_float_32=allowed)
             return show_gpu(library, shapes.in_shapes, stage, gpu)
-        machine = build_options.machines([level] if level else [])[0].target
-        return show_kernel(library, shapes.in_shapes, stage, machine, shapes.sizes)
+        target = build_options.build_targets([level] if level else [])[0].target
+        return show_kernel(library, shapes.in_shapes, stage, target, shapes.sizes)
     except backend.NotCovered as answer:
         raise ValueError(f"there is no kernel for {op.__name__}: {answer}") from answer
     except NvrtcError as error:

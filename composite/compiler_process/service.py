@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import traceback
-from dataclasses import replace
 from typing import Any
 
 from composite.compiler import account
@@ -46,7 +45,7 @@ def perform(task: Task) -> Made:
         return Made(loops)
     kernel = written.generate(task.name)
     if task.over_ring:
-        kernel = replace(kernel, over_ring=written.over_ring(task.name))
+        kernel = written.with_ring_programs(kernel)
     if not task.link:
         return Made(loops, kernel)
     with account.step("link"):

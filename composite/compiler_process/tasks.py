@@ -21,9 +21,9 @@ from composite.compiler_process.messages import Message
 
 _ELSEWHERE = (
     "objects",
-    "over_ring",
     "packed",
     "proof",
+    "ring_programs",
     "target",
 )  # fields of a Kernel that JSON does not hold as such
 _OF_GPUS = ("name", "source", "out_shapes", "minimums", "strategy")  # of a CudaKernel, as they are
@@ -129,9 +129,7 @@ class Made(NamedTuple):
             facts["packed"] = [dataclasses.astuple(one) for one in self.kernel.packed]
             facts["objects"] = list(self.kernel.objects)
             data += self.kernel.objects.values()
-            programs = self.kernel.over_ring
-            facts["over_ring"] = "" if isinstance(programs, bytes) else programs
-            data += [programs] if isinstance(programs, bytes) else []
+            data += [self.kernel.ring_programs] if self.kernel.ring_programs else []
         if self.library is not None:
             data.append(self.library)
         return Message(facts, data)
@@ -185,7 +183,7 @@ def answered(task: Task, message: Message) -> Made:
     objects = dict(zip(facts["objects"], message.data, strict=False))
     packed = tuple(Packed(*one) for one in facts["packed"])
     number = len(objects) + bool(task.link)
-    over_ring = message.data[len(objects)] if len(message.data) > number else facts["over_ring"]
+    ring_programs = message.data[len(objects)] if len(message.data) > number else b""
     unproven = tuple(Unproven(**one) for one in facts["proof"].pop("unproven"))
     loads = facts["proof"].pop("loads")
     loads = None if loads is None else tuple(loads)
@@ -196,6 +194,6 @@ def answered(task: Task, message: Message) -> Made:
         packed=packed,
         proof=proof,
         target=task.target,
-        over_ring=over_ring,
+        ring_programs=ring_programs,
     )
     return Made(loops, kernel, library)

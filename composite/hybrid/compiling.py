@@ -18,7 +18,7 @@ from composite.compiler.tvm import Target
 from composite.editing.models import concrete_of
 from composite.hybrid import regions, stages
 from composite.hybrid.emitting import Emitter
-from composite.hybrid.freezing import freeze
+from composite.hybrid.freezing import Frozen, freeze
 from composite.hybrid.module import HybridModule, opened
 from composite.hybrid.report import HybridReport, Part
 from composite.hybrid.structure import Description, count, indices
@@ -69,16 +69,7 @@ def compile(  # noqa: A001 - named as tvm.compile is
     """
     name, concrete, given, owner = _traced(model, inputs, signature)
     frozen = freeze(concrete, name)
-    taken = indices(concrete.structured_input_signature, tf.TensorSpec)
-    returned = indices(concrete.structured_outputs, (tf.Tensor, tf.TensorSpec))
-    if (count(taken), count(returned)) != (len(frozen.inputs), len(concrete.outputs)):
-        raise ValueError(
-            f"{name} takes or returns what is neither a tensor, nor ragged or sparse: have it take "
-            "and return the tensors of that"
-        )
-    for k, spec in enumerate(frozen.inputs):
-        if spec.dtype == tf.resource:
-            raise ValueError(f"{name} takes a resource, input {k}: have it capture that")
+    taken, returned = _structures(concrete, frozen, name)
     partition = regions.partition(frozen, entries(deny, min_ops))
     emitter = Emitter(partition)
     parts = _parts(partition)
@@ -100,6 +91,24 @@ def compile(  # noqa: A001 - named as tvm.compile is
     module.report = _compared(module, report, _call(concrete, given, _words(frozen.kept)), rtol)
     del owner  # whose variables the trace reads
     return module
+
+
+def _structures(concrete: Any, frozen: Frozen, name: str) -> tuple[Any, Any]:
+    """What the model takes and returns, with the numbers of tensors in the places of tensors.
+
+    ValueError where that is not tensors alone, ragged and sparse ones included.
+    """
+    taken = indices(concrete.structured_input_signature, tf.TensorSpec)
+    returned = indices(concrete.structured_outputs, (tf.Tensor, tf.TensorSpec))
+    if (count(taken), count(returned)) != (len(frozen.inputs), len(concrete.outputs)):
+        raise ValueError(
+            f"{name} takes or returns what is neither a tensor, nor ragged or sparse: have it take "
+            "and return the tensors of that"
+        )
+    for k, spec in enumerate(frozen.inputs):
+        if spec.dtype == tf.resource:
+            raise ValueError(f"{name} takes a resource, input {k}: have it capture that")
+    return taken, returned
 
 
 def _traced(model: Any, inputs: Sequence[Any], signature: str) -> tuple[str, Any, list[Any], Any]:

@@ -1,4 +1,4 @@
-"""Just-in-time compilation: background threads that make the kernels that calls ask for.
+"""Just-in-time compilation: background threads that make the kernels that calls request.
 
-`worker` is that thread. Kernels themselves are the subject of composite.kernels.
+`worker` has the threads; composite.kernels makes, checks and measures the kernels.
 """

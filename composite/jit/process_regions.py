@@ -1,7 +1,7 @@
 """COMPOSITE_REGIONS=1: regions, and their kernels, in a process that may declare no op.
 
-The runtime forms regions, and the worker makes their kernels. Both come with TensorFlow: a process
-that does not import it is to start neither.
+The runtime forms regions, and the worker makes their kernels. Both are started once TensorFlow is
+imported; a process that does not import it starts neither.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _NO = ("", "0")
 
 
 def arrange() -> None:
-    """Has functions that TensorFlow prepares from now on get regions, if the process says so."""
+    """Has TensorFlow's functions get regions from now on, if COMPOSITE_REGIONS=1."""
     if os.environ.get(environment.REGIONS, "") not in _NO:
         arrival.once_imported("tensorflow", _start)
 
 
 def _start() -> None:
-    """Loads the runtime and starts the worker. Whoever imports a package is not to fail here."""
+    """Loads the runtime and starts the worker. Never raises: the caller is importing a package."""
     from composite.binding.log import logger
 
     try:

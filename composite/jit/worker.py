@@ -1,10 +1,10 @@
 """The background threads that make kernels while expansions serve the calls.
 
-The first starts with the first decorated op, unless COMPOSITE_JIT=0 or TVM is not installed, or
-with a library whose kernels are to be checked; others start once there are requests for them. They
-sleep in the runtime until a kernel is wanted, and end with the interpreter. The compilers are other
-processes (`composite.compiler_process`). A thread does not survive a fork: a forked child has
-threads of its own, which share the compilers and the cache.
+The first thread starts with the first decorated op, unless COMPOSITE_JIT=0 or TVM is not installed,
+or when a library is loaded whose kernels have to be checked. More threads start when there are
+requests for them. They sleep in the runtime until a kernel is requested, and end with the
+interpreter. The compilers are processes of their own (`composite.compiler_process`). Threads do not
+survive a fork: a forked child starts its own, which share the compilers and the cache.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from composite.progress import activity, making
 from composite.progress.event import Listener
 
 ENVIRONMENT = "COMPOSITE_JIT"
-_WAKE_MS = 1000  # a stop is told to the runtime, which wakes the thread; this only bounds a miss
-_AGAIN_MS = 50  # between looks at what another process makes
-# Seconds between looks at what is left: a share of those that were waited, within bounds. Each look
-# takes the GIL from the threads that make kernels.
+_WAKE_MS = 1000  # the runtime wakes the threads on a stop; this limits the delay if it does not
+_AGAIN_MS = 50  # between checks whether another process has made the kernel
+# Seconds between checks whether requests are left: a share of the time waited so far, within
+# limits. Each check takes the GIL from the threads that make kernels.
 _POLL_SHARE, _POLLS = 0.02, (0.005, 0.1)
-# Kernels that are made, and those that wait to be measured.
+# Kernels being made, and kernels waiting to be measured.
 _MOST_THREADS = 2 * client.PROCESSES
 
 
@@ -55,19 +55,19 @@ class Worker:
     """The threads and the cache they fill. Not for use from outside: see `start` and `wait`."""
 
     def __init__(self, *, is_without_threads: bool = False) -> None:
-        """`is_without_threads`: TensorFlow's were lost in a fork, and there are no new ones."""
+        """`is_without_threads`: TensorFlow lost its threads in a fork and cannot start new ones."""
         self._is_without_threads = is_without_threads
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Tells the runtime that requests are served from now on, and begins."""
+        """Starts serving requests, and tells the runtime so."""
         native.call("composite_worker", record(running=True))
         self._add_thread()
 
     def _add_thread(self) -> None:
-        """Has one more thread take requests, unless there are enough."""
+        """Starts another thread, unless there are enough."""
         with self._lock:
             if self._stopping.is_set() or len(self._threads) == _MOST_THREADS:
                 return
@@ -80,18 +80,18 @@ class Worker:
         return any(thread.is_alive() for thread in self._threads)
 
     def stop(self) -> None:
-        """Finishes the requests in hand, if any, and ends the threads."""
+        """Ends the threads when they have finished their current requests."""
         self._stopping.set()
         native.call("composite_worker", record(running=False))
         with self._lock:
             threads = list(self._threads)
-        # Leaving the interpreter while TensorFlow runs ops of a check would crash.
+        # If the interpreter exited while a check runs TensorFlow's ops, the process would crash.
         for thread in threads:
             thread.join()
 
     def _run(self) -> None:
         kernels = functools.cache(open_default)
-        elsewhere: list[NodeDef] = []  # requests that other processes serve
+        elsewhere: list[NodeDef] = []  # requests that other processes are serving
         try:
             self._get_ready(kernels())
             with call.eager_mode():
@@ -102,7 +102,7 @@ class Worker:
                         self._add_thread()  # for the next one
                         elsewhere.append(NodeDef.FromString(reply))
                     elsewhere = [one for one in elsewhere if not self._serve(one, kernels)]
-        finally:  # without this, whoever waits for a kernel would wait for ever
+        finally:  # otherwise threads that wait for a kernel would wait forever
             native.call("composite_worker", record(running=False))
 
     def _get_ready(self, kernels: Cache) -> None:
@@ -115,7 +115,7 @@ class Worker:
             toolchain.toolchain()
 
     def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> bool:
-        """Whether a request was served; False where another process serves such a one."""
+        """Serves a request. Returns False if another process is serving an equal one."""
         function = message.attr[PROGRAM].s.decode()
         is_named = message.op != function_op.NAME
         name = message.op if is_named else function_op.in_short(function)
@@ -128,11 +128,11 @@ class Worker:
                 return False
         logger.info("%s: %s in %s", name, outcome.status, steps)
         answer = record(name=message.name, function=function, **outcome._asdict())
-        making.count()  # before whoever waits sees that nothing is left
+        making.count()  # before waiting threads see that no request is left
         try:
             native.call("composite_finish", answer)
         except tf.errors.NotFoundError as error:
-            # Whoever asked has withdrawn it meanwhile: a stop, or an op's new definition.
+            # The request was withdrawn meanwhile, by a stop or a new definition of the op.
             logger.debug("%s: the kernel came too late: %s", message.op, error)
         return True
 
@@ -144,9 +144,9 @@ def _outcome(
     *,
     must_be_known: bool = False,
 ) -> Outcome:
-    """What becomes of a request. Whatever goes wrong, the expansion serves its calls.
+    """The outcome of a request. If anything fails, the expansion serves its calls.
 
-    Raises Claimed where another process with this cache serves such a request.
+    Raises Claimed if another process with the same cache is serving an equal request.
     """
     try:
         request = KernelRequest.parse(message)
@@ -157,19 +157,19 @@ def _outcome(
     except Stopped:
         return Outcome("failed", "the process ends")
     except NotCovered as answer:
-        level = logging.DEBUG if answer.sizes else logging.INFO  # asked again, with their values
+        level = logging.DEBUG if answer.sizes else logging.INFO  # requested again with values
         logger.log(level, "%s: no kernel: %s", message.op, answer)
         node = refusals.refused_node(request, answer)
         return Outcome("not_covered", str(answer), answer.sizes, node)
     except produce.Unknown as answer:
         return Outcome("failed", str(answer))
-    except Inexpandable as error:  # the call itself says so, louder
+    except Inexpandable as error:  # the call itself raises the error
         return Outcome("failed", str(error))
     except verify.Mismatch as error:
         logger.warning("%s: the kernel is not used: %s", message.op, error)
         return Outcome("failed", f"the kernel failed its check: {error}")
     except Exception as error:  # noqa: BLE001 - the thread serves every op of the process
-        if stopping():  # whatever was taken down around us
+        if stopping():  # the interpreter is shutting down
             return Outcome("failed", "the process ends")
         told = _in_one_line(error)
         level = logging.INFO if isinstance(error, CompilerPaused) else logging.WARNING
@@ -179,13 +179,13 @@ def _outcome(
 
 
 def _named(op: str) -> str:
-    """The op, and where its author wrote it; a function without a name has no such place."""
+    """The op and its place in the author's source; a function without a name has none."""
     known = OPS.current(op)
     return f"{op} ({known.place})" if known is not None and known.place else op
 
 
 def _in_one_line(error: Exception) -> str:
-    """What was raised: its kind unless it is ours, and its message."""
+    """An error in one line: its type, unless it is one of ours, and its message."""
     if isinstance(error, CompilerError):
         logger.debug("the compiler's lines: %s", error.trace)
     text = str(error) if isinstance(error, UNMADE) else f"{type(error).__name__}: {error}"
@@ -193,7 +193,7 @@ def _in_one_line(error: Exception) -> str:
 
 
 class _Process:
-    """What this process has of a worker."""
+    """The worker of this process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -211,7 +211,7 @@ def enabled() -> bool:
 
 @functools.cache
 def _is_installed() -> bool:
-    """Whether there is a TVM; asked for once, since it looks through the folders of packages."""
+    """Whether TVM is installed. Cached, since finding out searches the folders of packages."""
     return util.find_spec("tvm") is not None
 
 
@@ -221,7 +221,7 @@ def _may_start() -> bool:
 
 @functools.cache
 def announce_compiler() -> None:
-    """Tells the runtime what the kernel compiler takes, so that it knows what may get a kernel."""
+    """Tells the runtime which ops the kernel compiler covers."""
     if enabled():
         from composite.compiler.tvm import table
         from composite.compiler.tvm.ir.dtypes import DTYPES
@@ -231,7 +231,7 @@ def announce_compiler() -> None:
 
 
 def start() -> None:
-    """Starts the worker; nothing when it runs already or this process does not compile."""
+    """Starts the worker, unless it is running or this process does not compile."""
     announce_compiler()
     if enabled():
         _start()
@@ -240,9 +240,9 @@ def start() -> None:
 
 
 def start_for_checks() -> None:
-    """Starts the worker for kernels that a library brings unchecked; TVM need not be installed.
+    """Starts the worker to check the unchecked kernels of a library, which does not need TVM.
 
-    Nothing with COMPOSITE_JIT=0, or when the worker runs already.
+    Does nothing if COMPOSITE_JIT=0 or the worker is running.
     """
     if _may_start():
         _start()
@@ -256,7 +256,7 @@ def _start() -> None:
 
 
 def start_for_regions() -> None:
-    """Starts the worker, and has regions leave out what was refused in any process."""
+    """Starts the worker, and keeps nodes out of regions that the compiler has refused before."""
     start()
     _announce_refusals()
 
@@ -298,7 +298,7 @@ def _pending() -> int:
 
 
 def stop() -> None:
-    """Ends the worker, after the request in hand; nothing when there is none."""
+    """Stops the worker after its current requests. Does nothing if there is no worker."""
     with _process.lock:
         worker, _process.worker = _process.worker, None
     if worker is not None:
@@ -306,7 +306,7 @@ def stop() -> None:
 
 
 def _start_in_child() -> None:
-    _process.lock = threading.Lock()  # the parent's may have been held
+    _process.lock = threading.Lock()  # the parent may have held the lock when it forked
     _process.is_without_threads |= call.tensorflow_has_started()
     if _process.worker is not None:
         _process.worker = None

@@ -1,5 +1,5 @@
-"""What makes, checks, measures and keeps a kernel, whether just in time or ahead of time.
+"""Makes, checks, measures and stores kernels, just in time and ahead of time.
 
-`tuned` is the file of what tuning found, and `chosen` what a kernel is to be made with: both are
-asked here, by whoever compiles, and written by `composite.tuning`.
+`tuned` reads and writes the results of tuning, and `chosen` selects the choices that a kernel is
+compiled with. Compilation reads them; `composite.tuning` writes them.
 """

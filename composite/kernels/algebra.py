@@ -1,10 +1,10 @@
 """Compares a kernel with its body over the ring in which both are equal bit for bit.
 
-See docs/proofs.md. The loops are written a second time, with elements of the ring in the place of
-floats, as a program that the runtime runs step by step. They are compared at the sizes of the
-numeric check, by one task and by several, and with outputs in the memory of inputs.
+See docs/proofs.md. The loops are written a second time, with elements of the ring instead of
+floats, as a program that the runtime interprets. They are compared at the sizes of the numeric
+check, with one task and with several, and with outputs in the memory of inputs.
 
-Not for: rounding, which has no place in the ring (verify.py).
+Not for: rounding, which does not exist in the ring (verify.py).
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _MOST_OPS = 50_000
 
 
 def is_wanted() -> bool:
-    """Whether kernels are to be compared, which the environment may forbid."""
+    """Whether kernels are compared: unless COMPOSITE_ALGEBRA=0."""
     return os.environ.get(ALGEBRA) != "0"
 
 
 def uncovered(why: object) -> str:
-    """What is said of a kernel that was not compared."""
+    """The result for a kernel that was not compared."""
     return f"not compared by algebra: {why}"
 
 
 def compared(library: Path, kernel: Kernel, samples: Iterable[Sample]) -> str:
-    """What is said of a kernel over the ring: that it is equal, or why it was not compared.
+    """The result of the comparison: that the kernel is equal, or why it was not compared.
 
-    Mismatch where its results are not those of the body.
+    Raises Mismatch if its results differ from those of the body.
     """
     equal = False
     why = "it leaves all inputs to the expansion"
@@ -74,7 +74,7 @@ def _by_shapes(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _is_equal(library: Path, kernel: Kernel, sample: Sample) -> bool:
-    """Whether a kernel answered, with the results of the body. Mismatch where it has others."""
+    """Whether the kernel took the inputs. Mismatch if its results differ from those of the body."""
     if sum(x.size for x in [*sample.inputs, *sample.expected]) > _MOST_ELEMENTS:
         raise _Larger(f"its tensors have more than {_MOST_ELEMENTS} elements")
     if sample.source.steps > _MOST_OPS:
@@ -108,10 +108,10 @@ def _is_equal(library: Path, kernel: Kernel, sample: Sample) -> bool:
 
 
 def _ways(kernel: Kernel) -> Iterator[tuple[int, dict[int, int]]]:
-    """The ways to call a kernel whose results may differ.
+    """The ways to call a kernel that may give different results.
 
-    Tasks that are proven free of races give the results of one task. Where outputs may lie in
-    inputs, they do: an output that the kernel leaves unwritten then holds the input.
+    Tasks that are proven free of races give the results of a single task. Outputs lie in inputs
+    wherever they may: an element that the kernel does not write then holds the input's.
     """
     alone, apart, *in_place = verify.ways(kernel.forwards)
     if not kernel.proof.is_complete:
@@ -120,6 +120,6 @@ def _ways(kernel: Kernel) -> Iterator[tuple[int, dict[int, int]]]:
 
 
 def _with_sizes(sample: Sample, drawn: Sequence[Array]) -> list[Array]:
-    """The inputs as the body takes them, which has values where kernels take sizes."""
+    """The inputs of the body, which takes the values of inputs that the kernel takes as sizes."""
     values = sample.draw.arrays
     return [values[i] if i in sample.draw.sizes else x for i, x in enumerate(drawn)]

@@ -1,19 +1,20 @@
 """The disk cache of compiled kernels.
 
-Loading an entry runs native code, so the folder is the user's own and nobody else may write to it,
-names are the hashes of contents, files are read through descriptors that follow no links, and every
-byte is checked against its hash before it is used. Several processes may share the folder: a file
-appears complete, by rename, or not at all, and two that make the same entry make the same bytes.
-What the folder does not take (it is full, read-only, another user's, or there is none) is kept in
-memory, for this process; what a read-only folder has is used.
+Loading an entry runs native code. So the folder must belong to the user, and nobody else may write
+to it; files are named by the hashes of their contents, read through descriptors that follow no
+links, and checked against their hashes before they are used. Several processes may share the
+folder: files are created by rename, so they are never incomplete, and two processes that make the
+same entry write the same bytes. If the folder cannot be written to (it is full, read-only, another
+user's, or missing), entries are kept in the memory of this process. Entries of a read-only folder
+are used.
 
     <root>/v1/records/<key>     hash of the rest, newline, a kernel record (NodeDef)
     <root>/v1/objects/<hash>.so the library that the record names
-    <root>/v1/timings/<key>-<machine>  like a record: measured times, which are no part of an entry
+    <root>/v1/timings/<key>-<machine>  like a record: measured times, which are not part of an entry
     <root>/v1/refusals/<key>    like a record: why there is no such entry
-    <root>/v1/claims            empty; its bytes are locked by who makes an entry
+    <root>/v1/claims            empty; a process locks a byte of it while it makes an entry
 
-What goes into a key is in `key`. Nothing here knows what a record means, except its library's hash.
+`key` makes the keys. This module reads nothing of a record but the hash of its library.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from composite.kernels.claims import Claims
 
 ENVIRONMENT = "COMPOSITE_CACHE_DIR"
 LIMIT = 512 << 20  # bytes; a dense kernel's library is about 20 KB
-LARGEST = 64 << 20  # of one file: what is larger was not written by us
-_ABANDONED = 3600  # seconds after which a temporary file is nobody's any more
+LARGEST = 64 << 20  # of one file: the cache never writes a larger one
+_ABANDONED = 3600  # seconds after which a temporary file is abandoned
 
 _FOLDERS = ("records", "objects", "timings", "refusals")
 
@@ -48,19 +49,19 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Untrusted(Exception):  # noqa: N818 - says what the folder is
-    """The folder cannot be a cache of native code; the message says why."""
+    """The folder must not be used as a cache of native code; the message says why."""
 
 
 def default_root() -> Path:
     """COMPOSITE_CACHE_DIR, or composite in XDG_CACHE_HOME, or ~/.cache/composite.
 
-    NotADirectoryError where that depends on a home folder, and there is none.
+    NotADirectoryError if that needs a home folder and there is none.
     """
     chosen = os.environ.get(ENVIRONMENT)
     if chosen:
         return _absolute(chosen)
     shared = os.environ.get("XDG_CACHE_HOME", "")
-    if shared.startswith("/"):  # a relative one is to be ignored, says its specification
+    if shared.startswith("/"):  # the specification says that a relative path is ignored
         return Path(shared) / "composite"
     try:
         home = Path.home()
@@ -71,12 +72,12 @@ def default_root() -> Path:
 
 @functools.cache
 def _absolute(path: str) -> Path:
-    """The folder that a path first stood for: the working folder may be another one later."""
+    """The absolute path of a folder, resolved once: the working folder may change later."""
     return Path(path).absolute()
 
 
 def open_default() -> Cache:
-    """The user's cache, the same for all who ask; one in memory where no folder can be trusted."""
+    """The user's cache, one object per process; in memory if no folder can be trusted."""
     try:
         return _opened(default_root())
     except NotADirectoryError as error:
@@ -98,9 +99,9 @@ def _in_memory(why: str) -> Cache:
 
 
 class Cache:
-    """A cache folder, and what it does not take; without a folder, all is kept in memory.
+    """A cache folder, and in memory what it does not take. Without a folder, all is in memory.
 
-    Untrusted if somebody else may write to the folder, OSError if there can be none.
+    Untrusted if somebody else may write to the folder, OSError if it cannot be created.
     """
 
     def __init__(self, root: Path | None, limit: int = LIMIT) -> None:
@@ -114,7 +115,7 @@ class Cache:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no entry, of any compiler."""
+        """Whether there is no entry of any version of the compiler."""
         if self.root is None:
             return True
         try:
@@ -124,9 +125,9 @@ class Cache:
             return True
 
     def load(self, key: str) -> tuple[bytes, Path] | None:
-        """The record of an entry and the path of its library, both checked; None if there is none.
+        """The record of an entry and the path of its library, both checked; None if it is missing.
 
-        A damaged entry is removed, with a line in the log, and counts as missing.
+        A damaged entry is logged, removed and treated as missing.
         """
         if (kept := self._memory.load(key)) is not None:
             return kept
@@ -140,7 +141,7 @@ class Cache:
             library_hash, _, content = record.partition(b"\n")
             name = library_hash.decode() + ".so"
             library = read(root / "objects", name)
-            if library is None:  # trimmed: records are small and outlive their libraries
+            if library is None:  # the library was trimmed; records are small and are kept longer
                 logger.info("the library of cache entry %s is gone: it is made again", key)
                 self.remove(key)
                 return None
@@ -155,9 +156,9 @@ class Cache:
         return content, root / "objects" / name
 
     def store(self, key: str, record: bytes, library: bytes) -> Path:
-        """Keeps an entry, in memory if the folder does not take it; returns its library's path.
+        """Stores an entry, in memory if the folder does not take it. Returns its library's path.
 
-        OSError if there is no memory either.
+        OSError if there is no memory.
         """
         path = self._written(lambda root: _write_entry(root, key, record, library))
         if path is None:
@@ -166,22 +167,22 @@ class Cache:
         return path
 
     def put(self, key: str, record: bytes, library: bytes) -> None:
-        """Keeps an entry in the folder, which there is. OSError where it does not take it."""
+        """Stores an entry in the folder, which must exist. OSError if that fails."""
         assert self.root is not None, "it is in memory"
         _write_entry(self.root, key, record, library)
 
     def put_note(self, folder: str, name: str, content: bytes) -> None:
-        """Keeps timings or a refusal in the folder, which there is. OSError as `put`."""
+        """Stores timings or a refusal in the folder, which must exist. OSError as for `put`."""
         assert self.root is not None, "it is in memory"
         _write_hashed(self.root / folder, name, content)
 
     def has_note(self, folder: str, name: str) -> bool:
-        """Whether the folder, which there is, has timings or a refusal of this name."""
+        """Whether the folder, which must exist, has timings or a refusal of this name."""
         assert self.root is not None, "it is in memory"
         return (self.root / folder / name).exists()
 
     def files(self, folder: str) -> list[Path]:
-        """What is in one of the cache's folders, which there is, by name; nothing half-written."""
+        """The complete files in a folder of a cache on disk, sorted by name."""
         assert self.root is not None, "it is in memory"
         try:
             return [path for path in _files(self.root / folder) if not path.name.startswith(".")]
@@ -189,7 +190,7 @@ class Cache:
             return []
 
     def _written(self, write: Callable[[Path], T]) -> T | None:
-        """What `write(root)` returns; None, with a line in the log, if the folder takes nothing."""
+        """The result of `write(root)`; None if the folder cannot be written to, which is logged."""
         if self.root is None:
             return None
         try:
@@ -205,30 +206,30 @@ class Cache:
             return None
 
     def remove(self, key: str) -> None:
-        """Removes an entry's record; its library goes when the cache is trimmed."""
+        """Removes the record of an entry. Its library is removed when the cache is trimmed."""
         self._memory.remove(key)
         if self.root is not None:
-            with contextlib.suppress(OSError):  # gone already; or read-only, and hidden by memory
+            with contextlib.suppress(OSError):  # removed already, or read-only
                 os.unlink(self.root / "records" / key)
 
     def load_timings(self, key: str, machine: str) -> bytes | None:
-        """What was measured for an entry on a machine of this kind."""
+        """The times measured for an entry on a machine of this kind."""
         return self._load_note("timings", f"{key}-{machine}")
 
     def store_timings(self, key: str, machine: str, content: bytes) -> None:
-        """Keeps what was measured, beside the entry and not part of it."""
+        """Stores measured times beside the entry."""
         self._store_note("timings", f"{key}-{machine}", content)
 
     def load_refusal(self, key: str) -> bytes | None:
-        """Why there is no entry of this key, and never will be."""
+        """Why this key cannot have an entry; None if nothing is known."""
         return self._load_note("refusals", key)
 
     def store_refusal(self, key: str, content: bytes) -> None:
-        """Keeps why there is no entry."""
+        """Stores why a key cannot have an entry."""
         self._store_note("refusals", key, content)
 
     def refusals(self) -> list[bytes]:
-        """All that `store_refusal` keeps in the folder, as far as it is whole."""
+        """All undamaged refusals in the folder."""
         if self.root is None:
             return []
         notes = (self.load_refusal(path.name) for path in self.files("refusals"))
@@ -256,22 +257,22 @@ class Cache:
             self._memory.notes[folder, name] = content
 
     def trim(self) -> None:
-        """Removes what was used longest ago, until the folder is within its bound."""
+        """Removes the least recently used files until the folder is within its size limit."""
         if self.root is None:
             return
         try:
             folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
-            return  # it was removed
+            return  # removed meanwhile
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._trim(self.root)
         except BlockingIOError:
-            return  # another process is at it
+            return  # another process is trimming
         except OSError as error:
             logger.info("cache %s cannot be trimmed: %s", self.root, error)
         finally:
-            os.close(folder)  # and with it the lock
+            os.close(folder)  # which releases the lock
 
     def _trim(self, root: Path) -> None:
         files = []
@@ -296,20 +297,20 @@ class Cache:
 
 
 def _prepare(root: Path) -> None:
-    """Makes the folders that are missing, and checks each before anything is made in it."""
+    """Creates missing folders, and checks each one before anything is created in it."""
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_folder(root.parent)
     root.mkdir(mode=0o700, exist_ok=True)
     _check_folder(root)
     for name in _FOLDERS:
-        with contextlib.suppress(OSError):  # read-only; what there is may serve
+        with contextlib.suppress(OSError):  # read-only; existing entries can be used
             (root / name).mkdir(mode=0o700, exist_ok=True)
         if (root / name).exists():
             _check_folder(root / name)
 
 
 def _touch(path: Path) -> None:
-    """Notes that a file was used: those that were used longest ago go first."""
+    """Updates the time of a file's last use: the least recently used files are trimmed first."""
     with contextlib.suppress(OSError):  # read-only, or trimmed meanwhile by another process
         os.utime(path, follow_symlinks=False)
 
@@ -320,7 +321,7 @@ def _hashed(folder: Path, name: str) -> bytes | None:
 
 
 def unhashed(content: bytes, folder: str) -> bytes:
-    """What a file of a folder holds behind its hash. ValueError where that is another one."""
+    """The content of a file after its leading hash. ValueError if the hash does not match."""
     digest, separator, rest = content.partition(b"\n")
     if not separator or hashlib.sha256(rest).hexdigest().encode() != digest:
         raise ValueError(f"it is in {folder}, and has another hash")
@@ -344,7 +345,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _trusted() -> tuple[int, int]:
-    """Whose files may be native code here, as CheckedFile::CheckOwner in the runtime has it."""
+    """The user IDs whose files may be loaded as native code, as in CheckedFile::CheckOwner."""
     return os.geteuid(), 0
 
 
@@ -359,7 +360,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def read(folder: Path, name: str) -> bytes | None:
-    """A file's bytes; None if there is none. ValueError for anything but our own regular file."""
+    """The bytes of a file; None if it is missing. ValueError unless it is regular and trusted."""
     try:
         descriptor = os.open(folder / name, _READ)
     except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""What was chosen for a kernel: asked by whoever compiles one.
+"""The choices that a kernel is compiled with, from tuning databases.
 
 The databases that a process consults are, in this order: those that `composite.use_tuned` named,
 the last one first; that of COMPOSITE_TUNED; `tuned.json` in the folder of the kernel cache, where
-`composite.tune` writes. The first that has a record of the kernel decides. A record serves only if
-both its kernels, the default and the one that won, are still made of the loops that were measured.
+`composite.tune` writes. The first that has a record of the kernel decides. A record is used only if
+the compiler still writes the measured loops for both of its kernels, the default and the winner.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAME = "tuned.json"
 NOTHING: Chosen = MappingProxyType({})
 
 _used: list[Path] = []
-_read: dict[Path, tuple[tuple[int, int, int], Database]] = {}  # by what the file's status was
+_read: dict[Path, tuple[tuple[int, int, int], Database]] = {}  # by the file's status
 
 
 def use_tuned(path: str | os.PathLike[str]) -> None:
@@ -51,16 +51,16 @@ def use_tuned(path: str | os.PathLike[str]) -> None:
 
 
 def default_file() -> Path:
-    """Where `composite.tune` writes, and what is consulted last. OSError as `default_root`."""
+    """The file that `composite.tune` writes, consulted last. OSError as for `default_root`."""
     return default_root() / NAME
 
 
 def databases() -> list[Database]:
-    """The databases that this process consults, the first first; a damaged one is left out."""
+    """The databases that this process consults, in order, without damaged ones."""
     named = os.environ.get(ENVIRONMENT)
     files = [*_used, *([Path(named).absolute()] if named else [])]
     found = [_content(file) for file in files]
-    with contextlib.suppress(OSError):  # no folder, nothing in it
+    with contextlib.suppress(OSError):  # there is no folder
         own = default_file()
         if own not in files and _is_own(own):
             found.append(_content(own))
@@ -68,7 +68,7 @@ def databases() -> list[Database]:
 
 
 def _content(path: Path) -> Database | None:
-    """The database of a file, which is read again when it has changed."""
+    """The database of a file, read again if the file has changed."""
     try:
         status = path.stat()
         version = (status.st_mtime_ns, status.st_size, status.st_ino)
@@ -82,7 +82,7 @@ def _content(path: Path) -> Database | None:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether nobody asked for it but it is there, and nobody else has written it."""
+    """Whether a file exists that only this user can have written."""
     try:
         folder, file = path.parent.lstat(), path.lstat()
     except OSError:
@@ -94,7 +94,7 @@ def _is_own(path: Path) -> bool:
 
 
 def winner(record: Record, machine: str) -> Winner | None:
-    """What won on this kind of machine; on another one if nobody tuned here."""
+    """The winner on this kind of machine, or on another kind if this one was not tuned."""
     if machine in record.winners:
         return record.winners[machine]
     found = sorted(record.winners.items(), key=lambda item: (-item[1].trials, item[0]))
@@ -108,11 +108,11 @@ def choices_for(
     consulted: Sequence[Database],
     known: Callable[[Chosen], bool] = lambda _: False,
 ) -> Chosen:
-    """The choices to compile a kernel of this identity with; none where it is not tuned.
+    """The choices to compile a kernel of this identity with; empty if it was not tuned.
 
-    The first of the databases `consulted` that knows the kernel decides. `write(choices)` writes
-    the loops (backend.Written). `known(choices)` says that this compiler has made the kernel
-    before: then it is not looked at again.
+    The first of the databases `consulted` that has a record of the kernel decides.
+    `write(choices)` writes the loops (backend.Written). `known(choices)` says whether this compiler
+    has made the kernel before, so that its loops need not be compared again.
     """
     key = identity.tuning_key(target.key)
     for database in consulted:

@@ -1,9 +1,9 @@
-"""Which process makes which entry of a cache folder, so that only one makes each; and which thread.
+"""Claims on entries of a cache folder, so that only one thread of one process makes each entry.
 
-A claim is a lock on one byte of a file, at an offset that the key gives. The system releases it
-when its process ends. Such locks tell processes apart; of the threads of one, the claims that they
-hold do. A folder that holds no locks (it is read-only, or its file system has none) tells threads
-apart only.
+A claim is a lock on one byte of a file, at an offset that follows from the key. The system releases
+it when the process ends. Such locks exclude other processes; the threads of one process are
+excluded by its list of claims. If the folder does not support locks (it is read-only, or its file
+system has none), only threads of the same process are excluded.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from pathlib import Path
 
 from composite.binding.log import logger
 
-PATIENCE = 600.0  # seconds after which a claim counts no more: its process may have been stopped
+PATIENCE = 600.0  # seconds after which a claim is ignored: its process may have been stopped
 _NAME = "claims"
 _OFFSETS = 1 << 62
 
 _opening = threading.Lock()
-# No process is forked between a file and its count.
+# Prevents a fork between opening the file and counting its user.
 os.register_at_fork(
     before=_opening.acquire, after_in_parent=_opening.release, after_in_child=_opening.release
 )
 
 
 class Claimed(Exception):  # noqa: N818 - not an error
-    """Another process makes the entry, or another thread."""
+    """Another process or thread is making the entry."""
 
 
 class Claims:
-    """The claims of a folder; without one, or where it holds no locks, those of this process."""
+    """The claims on a folder; only those of this process if it has no folder or no locks."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._file: int | None = None
         self._users = 0
-        self._refused: dict[int, float] = {}  # since when, by the offset
+        self._refused: dict[int, float] = {}  # by offset: since when another process has held it
         self._held: dict[tuple[int, int], object] = {}  # by process and offset
 
     @contextlib.contextmanager
     def claim(self, key: str) -> Iterator[None]:
-        """Holds the claim of an entry, whose key is hex digits.
+        """Holds the claim on an entry while the context lasts. `key` is hex digits.
 
-        Raises Claimed if another thread holds it; or another process, for PATIENCE seconds from the
-        first time on.
+        Raises Claimed if another thread holds it, or if another process does and has been seen to
+        for less than PATIENCE seconds.
         """
         offset = int(key, 16) % _OFFSETS
         held, own = (os.getpid(), offset), object()
-        if self._held.setdefault(held, own) is not own:  # one step: no two threads get it
+        if self._held.setdefault(held, own) is not own:  # atomic: only one thread gets it
             raise Claimed("another thread makes this entry")
         try:
             with self._locked(offset):
@@ -62,7 +62,7 @@ class Claims:
 
     @contextlib.contextmanager
     def _locked(self, offset: int) -> Iterator[None]:
-        """Holds the lock of an offset, where there are locks; raises Claimed."""
+        """Holds the lock at an offset, if locks are supported; raises Claimed."""
         with self._opened() as file:
             if file is None or not self._lock(file, offset):
                 yield
@@ -73,7 +73,7 @@ class Claims:
                 fcntl.lockf(file, fcntl.LOCK_UN, 1, offset)
 
     def _lock(self, file: int, offset: int) -> bool:
-        """Whether there is a lock now; raises Claimed."""
+        """Takes a lock. Returns whether locks are supported; raises Claimed."""
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
         except (BlockingIOError, PermissionError):  # POSIX allows either
@@ -89,11 +89,11 @@ class Claims:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int | None]:
-        """The file, which is open while some claim uses it, or None where there are no locks.
+        """The descriptor of the file, open while any claim uses it; None if it cannot be opened.
 
-        The claims share one descriptor: to close another one of the same file would release all
-        locks that the process has on it. Between claims, no file of the folder is open, so that
-        the folder can be mounted read-only.
+        All claims share one descriptor, because closing another descriptor of the same file would
+        release all locks of the process on it. It is closed when there are no claims, so that the
+        folder can be remounted read-only.
         """
         with _opening:
             if self._users == 0:

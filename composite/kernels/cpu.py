@@ -1,4 +1,4 @@
-"""Records of kernels for CPUs, as the compiler has made them."""
+"""Records of compiled kernels for CPUs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from composite.compiler.tvm import Kernel, Target
 def record_of(
     request: KernelRequest, kernel: Kernel, target: Target, *, tuned: bool = False
 ) -> KernelRecord:
-    """The kernel record that the runtime dispatches by: see the shape classes in docs."""
+    """The record by which the runtime dispatches the kernel."""
     forwards = [(i, o) for o, inputs in enumerate(kernel.forwards) for i in inputs]
     return KernelRecord(
         op=request.op,

@@ -1,10 +1,10 @@
-"""From measured times to where a kernel runs: a verdict for each size of its class.
+"""Decides from measured times at which sizes of its class a kernel runs.
 
 The size of a call is the product of its class's symbols, such as the rows of a batch. A result is
-close when the times are within a margin of each other, or a quarter of the rounds say the opposite.
-A close result is no reason to change: it takes the verdict of the size beside it, nearer to the
-call that asked, and the one that it had when it was measured before. So noise neither cuts a class
-into pieces nor turns it round in the next process.
+close if the times are within a margin of each other, or if a quarter of the rounds say the
+opposite. A close result does not change the verdict: it keeps that of an earlier measurement, or
+takes that of the neighbouring size nearer to the requested call. So noise neither splits a class
+into pieces nor reverses verdicts from process to process.
 
 Not for: how times are taken (`measure`), how calls are dispatched (decision_table.h).
 """
@@ -21,7 +21,7 @@ MARGIN = 0.05
 
 
 class Times(NamedTuple):
-    """Microseconds per node, and the median and the quartiles of the paired ratios."""
+    """Microseconds per node, with the median and the quartiles of the ratios of paired runs."""
 
     kernel_us: float
     expansion_us: float
@@ -31,12 +31,12 @@ class Times(NamedTuple):
 
     @property
     def close(self) -> bool:
-        """Whether the two are within the margin of each other, or of what the noise is."""
+        """Whether the times differ by no more than the margin or the noise."""
         return 1 / (1 + MARGIN) <= self.ratio <= 1 + MARGIN or self.low <= 1.0 <= self.high
 
 
 class Point(NamedTuple):
-    """What was measured at one size, and the verdict there."""
+    """The times and the verdict at one size."""
 
     size: int
     times: Times
@@ -46,22 +46,22 @@ class Point(NamedTuple):
 class Decision(NamedTuple):
     """The verdict on a kernel."""
 
-    asked: int  # the size of the call that asked for it
-    points: tuple[Point, ...]  # by ascending size; `asked` is among them
+    asked: int  # the size of the call that requested the kernel
+    points: tuple[Point, ...]  # in ascending order of size, `asked` among them
 
     @property
     def kernel_wins(self) -> bool:
-        """Whether the kernel is no slower at some size."""
+        """Whether the kernel is no slower at any of the sizes."""
         return any(point.kernel_wins for point in self.points)
 
     @property
     def times(self) -> Times:
-        """What was measured for the call that asked."""
+        """The times at the size of the requested call."""
         return next(point.times for point in self.points if point.size == self.asked)
 
 
 def decide(measured: Mapping[int, Times], asked: int, before: Decision | None = None) -> Decision:
-    """The decision on what was measured by size; `before` is an earlier one on the same kernel."""
+    """The decision for times by size; `before` is an earlier decision on the same kernel."""
     stood = {point.size: point for point in before.points} if before is not None else {}
     points: dict[int, Point] = {}
 
@@ -85,13 +85,13 @@ def decide(measured: Mapping[int, Times], asked: int, before: Decision | None = 
 
 
 def to_json(decision: Decision) -> str:
-    """The text that is kept in the cache."""
+    """The decision as text for the cache."""
     points = [[p.size, *p.times, p.kernel_wins] for p in decision.points]
     return json.dumps({"asked": decision.asked, "points": points})
 
 
 def from_json(text: str | bytes) -> Decision | None:
-    """The decision of a text; None for a text of another layout, such as an earlier version's."""
+    """Reads the text of `to_json`; None if its layout is different, as an older version's."""
     try:
         content: dict[str, Any] = json_text.parsed(text)
         points = tuple(

@@ -1,6 +1,6 @@
-"""Calls a kernel for another CPU on NumPy arrays, under an emulator: for checking it before use.
+"""Runs kernels for another kind of CPU on NumPy arrays in an emulator, to check them before use.
 
-Not for: kernels that this machine can run (host.py); times, of which an emulator says nothing.
+Not for: kernels that this machine can run (host.py), and times, which an emulator cannot measure.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Array = np.ndarray[Any, Any]
 
 EMULATOR = "qemu-aarch64"
 _PROGRAM = Path(__file__).with_name("call_kernel.c")
-_SYSTEM = "/usr/aarch64-linux-gnu"  # Debian's folder of its libraries
-_MACHINE = slice(18, 20)  # e_machine of an ELF file's head
+_SYSTEM = "/usr/aarch64-linux-gnu"  # where Debian installs its libraries
+_MACHINE = slice(18, 20)  # e_machine in the header of an ELF file
 _AARCH64 = (183).to_bytes(2, "little")
-_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}  # DLPack's, by NumPy's kinds
+_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}  # DLPack's codes by NumPy's kinds
 _BFLOAT = 4
-_LONGEST = 600  # seconds of a call
+_LONGEST = 600  # of a call, in seconds
 
 
 def missing() -> str:
-    """What is to be installed before kernels for 64-bit ARM can be made; "" when all is there."""
+    """What has to be installed to make kernels for 64-bit ARM; "" if nothing is missing."""
     found = [name for name in (CROSS_DRIVER, EMULATOR) if shutil.which(name)]
     if len(found) == 2:
         return ""
@@ -42,13 +42,13 @@ def missing() -> str:
 
 
 def is_needed(library: Path) -> bool:
-    """Whether a library's code is for another CPU than this machine's."""
+    """Whether the code of a library is for another kind of CPU than this machine's."""
     with library.open("rb") as file:
         return file.read(_MACHINE.stop)[_MACHINE] == _AARCH64
 
 
 def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int) -> None:
-    """Calls a kernel of a library, which fills its outputs; arguments are as host.call has them.
+    """Calls a kernel of a library, which fills its outputs. The arguments are those of host.call.
 
     Raises:
         IndexError: If the kernel leaves these inputs to the expansion.
@@ -88,7 +88,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @functools.cache
 def _program() -> Path:
-    """The program that calls a kernel, compiled once a process."""
+    """The program that calls kernels, compiled once per process."""
     program = Path(_folder().name) / "call_kernel"
     command = [CROSS_DRIVER, "-O1", "-rdynamic", str(_PROGRAM), "-o", str(program)]
     done = subprocess.run(

@@ -35,8 +35,8 @@ def expansion(request: KernelRequest) -> Any:
 def expand(request: KernelRequest, dims: Sequence[Dims]) -> Any:
     """The expansion (FunctionDefLibrary) of a request's call; symbols are unknown dims.
 
-    The values of inputs are not known to it, those that are sizes included. Composites inside of a
-    function are expanded.
+    The values of inputs are unknown to the expansion, those of size inputs too. Composites in a
+    function are expanded as well.
     """
     of_inputs = shapes.of_inputs(dims, request.size_inputs)
     known = tuple(tf.TensorShape([d if isinstance(d, int) else None for d in s]) for s in of_inputs)

@@ -1,8 +1,8 @@
-"""Kernels that an author gives: to one of a class of calls, checked as our own kernels are.
+"""Kernels that an author provides for a class of calls; they are checked as our own kernels are.
 
-A kernel is a function of TVM's C ABI, which is passed the inputs and then the outputs as DLTensors.
-What it is made of becomes a library in the cache; then it takes the way of every kernel: it is
-compared with the body, installed, measured, and runs where it is no slower.
+A kernel is a function of TVM's C ABI that takes the inputs and then the outputs as DLTensors. Its
+machine code becomes a library in the cache. Then it is treated as every kernel: it is compared with
+the body, installed, measured, and runs where it is no slower.
 
 Not for: which calls (composite/aot/own_kernels.py).
 """
@@ -43,21 +43,21 @@ from composite.kernels.key import sha256
 from composite.kernels.samples import Samples
 from composite.ops import call, functions
 
-_FUNCTIONS = re.compile(rb"\0__tvm_ffi_([A-Za-z]\w*)\0")  # among the symbols of an object file
+_FUNCTIONS = re.compile(rb"\0__tvm_ffi_([A-Za-z]\w*)\0")  # in the symbol table of an object file
 
 
 class Refused(ValueError):  # noqa: N818 - what becomes of a kernel
-    """A kernel that cannot serve the calls that it was given for; the message says why."""
+    """A kernel cannot serve the calls that it was provided for; the message says why."""
 
 
 class Given(NamedTuple):
-    """A kernel that serves.
+    """A kernel that was accepted.
 
     Attributes:
-        record: by which it is dispatched.
+        record: the record by which it is dispatched.
         decision: where it was measured to be no slower.
-        objects: what it is made of, by the names of files; none where it came as a shared library.
-        image: of a kernel for a GPU, its machine code.
+        objects: its object files by name; empty if it was given as a shared library.
+        image: the machine code of a kernel for a GPU.
     """
 
     record: KernelRecord
@@ -67,9 +67,9 @@ class Given(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """The machine code of a function: a shared library, and its objects where there are some.
+    """The machine code of a function: a shared library, and its object files if there are any.
 
-    `alignment`: what the addresses of its tensors must be multiples of; 0: what elements need.
+    `alignment`: the addresses of its tensors must be multiples of it; 0 means that of an element.
     """
 
     name: str
@@ -86,13 +86,14 @@ def give(request: KernelRequest, source: Any, function: str | None) -> Given:
         request: the calls.
         source: a path of a shared library or an object file, or TVM's: a PrimFunc, an IRModule,
             what tvm.compile returned, a module of machine code, a function of te tensors.
-        function: which of its functions; None where there is one.
+        function: the name of the function; None if there is only one.
 
     Raises:
-        Refused: it is not what the body computes, does not take such tensors, or there is none.
+        Refused: the kernel computes something else than the body, does not take such tensors,
+            or does not exist.
         TypeError: `source` is none of these.
     """
-    out_shapes = output_shapes(request)  # the body takes such shapes
+    out_shapes = output_shapes(request)  # raises if the body does not take such shapes
     found = _source(request, source, function)
     kernel = Kernel(
         name=found.name,
@@ -121,9 +122,9 @@ def give(request: KernelRequest, source: Any, function: str | None) -> Given:
 def minimums(
     request: KernelRequest, check: Callable[[verify.Oracle], verify.Accuracy]
 ) -> tuple[int, ...]:
-    """For each symbol 0, or 1 where the kernel is wrong, or the body has an error, for a size of 0.
+    """The least size for each symbol: 0, or 1 if the kernel or the body fails for a size of 0.
 
-    A sum over no elements is what kernels forget. Such a call runs the body.
+    Many kernels do not handle sums over no elements. The body serves such calls.
     """
     names = shapes.symbols(request.in_shapes)
     found = []
@@ -141,7 +142,7 @@ def minimums(
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Says of what a check finds that the kernel is refused."""
+    """Raises Refused for the errors of a check."""
     try:
         yield
     except verify.Mismatch as wrong:
@@ -155,14 +156,14 @@ def refusing() -> Iterator[None]:
 def _source(request: KernelRequest, source: Any, function: str | None) -> _Source:
     if isinstance(source, str | Path):
         return _file(Path(source), function)
-    tvm = sys.modules.get("tvm")  # who has a function of TVM has imported it
+    tvm = sys.modules.get("tvm")  # only then can `source` be one of TVM's objects
     if tvm is not None:
         if isinstance(source, tvm.runtime.Executable | tvm.runtime.Module):
             return _executable(source, function)
         if callable(source) and not isinstance(source, sys.modules["tvm_ffi"].core.CObject):
             source = _of_tensors(tvm, request, source)
         if isinstance(source, tvm.ir.BaseFunc):
-            # A name of its own, since those of a library must differ.
+            # A unique name, since the symbols of a library must differ.
             function = f"{request.op}_{sha256(str(source).encode())[:16]}"
             source = tvm.IRModule({function: source.with_attr("global_symbol", function)})
         if isinstance(source, tvm.IRModule):
@@ -176,7 +177,7 @@ def _source(request: KernelRequest, source: Any, function: str | None) -> _Sourc
 
 
 def _of_tensors(tvm: Any, request: KernelRequest, function: Any) -> Any:
-    """The PrimFunc of a function of te tensors."""
+    """The PrimFunc for a function of te tensors."""
     sizes = {name: tvm.te.var(name) for name in shapes.symbols(request.in_shapes)}
     exact = shapes.substitute(request.in_shapes, dict(zip(sizes, shapes.PROBES[0], strict=False)))
     dtypes = functions.body(expand(request, exact)).input_dtypes
@@ -192,7 +193,7 @@ def _of_tensors(tvm: Any, request: KernelRequest, function: Any) -> Any:
 
 
 def _executable(source: Any, function: str | None) -> _Source:
-    """Machine code that TVM made, which relies on how it aligns tensors."""
+    """Machine code from TVM, which relies on TVM's alignment of tensors."""
     module = getattr(source, "mod", source)
     if module.kind != "llvm" or module.imports:
         kinds = [one.kind for one in (module, *module.imports)]
@@ -202,7 +203,7 @@ def _executable(source: Any, function: str | None) -> _Source:
         module.write_to_file(str(path), "o")
         code = path.read_bytes()
         names = {name.decode() for name in _FUNCTIONS.findall(code)}
-        # TVM calls the only function so, too.
+        # TVM uses this name for an only function as well.
         found = _file(path, function or _only(names - {"main"} or names), "compiled by TVM")
         return found._replace(alignment=signatures.ALIGNMENT)
 
@@ -217,7 +218,7 @@ def _compiled(tvm: Any, module: Any, function: str) -> _Source:
 
 
 def _of_any_address(tvm: Any, module: Any) -> Any:
-    """The module with buffers of which no alignment is assumed: TensorFlow slices tensors."""
+    """The module without assumptions about alignment, since TensorFlow passes slices of tensors."""
     graph = json.loads(tvm.ir.save_json(module))
     for node in graph["nodes"]:
         if node["type"] == "tirx.BufferType":
@@ -247,7 +248,7 @@ def _file(path: Path, function: str | None, told: str = "") -> _Source:
 
 
 def output_shapes(request: KernelRequest) -> list[str]:
-    """The dims of each output in postfix, found from the body at some sizes of the symbols."""
+    """The dims of each output in postfix, inferred from the body at some sizes of symbols."""
     names = shapes.symbols(request.in_shapes)
     if len(names) > len(shapes.PROBES[0]):
         raise Refused(f"{len(names)} dims vary, and at most {len(shapes.PROBES[0])} may")

@@ -1,6 +1,6 @@
-"""Kernels for GPUs that an author gives: machine code, and its launches.
+"""Kernels for GPUs that an author provides: machine code, and its launches.
 
-They are checked, measured and installed as our own are, where there is a GPU of their level.
+They are checked, measured and installed as our own kernels are, on a GPU of their level.
 
 Not for: kernels for the CPU (given.py); what a launch is (launches.py).
 """
@@ -23,7 +23,7 @@ from composite.kernels.given import Given, Refused, minimums, output_shapes, ref
 from composite.kernels.key import sha256
 from composite.ops import call
 
-# Of varying dims, by how many there are: a grid that ends too early shows.
+# Sizes of varying dims, by how many vary: they reveal a grid that ends too early.
 _SIZES = {1: 2053, 2: 131}
 _LEAST = 31
 _SUFFIXES = (".cubin", ".ptx")
@@ -38,16 +38,16 @@ def give(
     """Checks a kernel for the calls of a request on a GPU, installs and measures it.
 
     Args:
-        request: the calls, and the level of GPUs.
+        request: the calls, and the level of the GPU.
         source: the path of a cubin or of PTX.
-        stated: its launches.
-        names: what they call tensors and dims, as `launches.fields` takes them.
+        stated: the launches.
+        names: the names of tensors and dims in the launches, see `launches.fields`.
 
     Raises:
-        Refused: it is not what the body computes, it cannot be launched so, or there is no GPU of
-            its level here.
-        TypeError: `source` is no such path.
-        FileNotFoundError: there is no such file.
+        Refused: the kernel computes something else than the body or cannot be launched so, or
+            this machine has no GPU of its level.
+        TypeError: `source` is not a path of such a file.
+        FileNotFoundError: the file does not exist.
     """
     if not isinstance(source, str | Path) or Path(source).suffix not in _SUFFIXES:
         raise TypeError(
@@ -72,7 +72,7 @@ def give(
 def _measured(record: KernelRecord, request: KernelRequest, stored: Path) -> Decision:
     try:
         return verdicts.measured_library(record, request, stored)
-    except tf.errors.InvalidArgumentError as error:  # TensorFlow cannot place it
+    except tf.errors.InvalidArgumentError as error:  # TensorFlow cannot place nodes on it
         raise Refused(f"its body does not run on {request.device}: {error.message}") from error
 
 
@@ -92,7 +92,7 @@ def _record(
     pointers = (("in", len(request.in_shapes)), ("out", len(outputs)))
     fields: dict[str, Any] = {
         **plan,
-        # Nobody knows which of them the code loads in pieces; TensorFlow allocates all of them so.
+        # The code may load any of them in vectors; TensorFlow aligns all its allocations so.
         "aligned": tuple(f"{kind}{i}" for kind, count in pointers for i in range(count)),
     }
     return KernelRecord(

@@ -1,6 +1,6 @@
-"""Kernels for GPUs: their records, and how they are run outside a graph to be checked.
+"""Kernels for GPUs: their records, and calls outside of graphs for checks.
 
-The runtime opens the driver and runs the launches of a record's plan, there as in a graph
+The runtime opens the driver and runs the launches of the record's plan, as it does in a graph
 (composite/runtime/api/gpu_c_api.h).
 """
 
@@ -48,7 +48,7 @@ class _Call(ctypes.Structure):
 
 
 def record_of(request: KernelRequest, kernel: CudaKernel, *, tuned: bool) -> KernelRecord:
-    """The kernel record that the runtime dispatches and launches by."""
+    """The record by which the runtime dispatches and launches the kernel."""
     plan: dict[str, Any] = kernel.plan.fields()
     return KernelRecord(
         op=request.op,
@@ -70,9 +70,9 @@ def record_of(request: KernelRequest, kernel: CudaKernel, *, tuned: bool) -> Ker
 
 
 def check(oracle: verify.Oracle, record: KernelRecord, image: bytes) -> verify.Accuracy:
-    """Checks a kernel on the samples of an oracle; raises verify.Mismatch and as `call`.
+    """Checks a kernel on the samples of an oracle. Raises verify.Mismatch, and as `call`.
 
-    The expansion runs on the CPU, so that nothing is known of its bits on the GPU.
+    The expansion runs on the CPU, so its exact bits on the GPU are unknown.
     """
     if not is_here(record.device):
         raise Missing(f"TensorFlow has no GPU of {record.device}")
@@ -88,12 +88,12 @@ def check(oracle: verify.Oracle, record: KernelRecord, image: bytes) -> verify.A
 def call(
     record: KernelRecord, image: bytes, inputs: Sequence[Array], like: Sequence[Array]
 ) -> list[Array]:
-    """The outputs of a kernel, which are like the arrays of `like`, by the GPU of its level.
+    """Runs a kernel on the GPU of its level. The outputs have the shapes and dtypes of `like`.
 
-    verify.Mismatch when it writes outside of them, Missing and RuntimeError when it cannot be run.
+    Raises verify.Mismatch if it writes outside of them, Missing or RuntimeError if it cannot run.
     """
     outputs = [np.full(y.shape, 77, y.dtype) for y in like]
-    # np.ascontiguousarray would make a vector of a scalar.
+    # np.ascontiguousarray would turn a scalar into a vector.
     arrays = [*(np.asarray(x, order="C") for x in inputs), *outputs]
     arguments = (host.Argument * len(arrays))(*map(host.argument, arrays))
     content = serialize(record.to_node_def())
@@ -117,12 +117,12 @@ def device_name(device: str) -> str:
 
 
 def is_here(device: str) -> bool:
-    """Whether TensorFlow may have a GPU of a level: it knows the level of few that plugins have."""
+    """Whether TensorFlow may have a GPU of a level; it knows few levels of plugin devices."""
     return next(_numbers(device), None) is not None
 
 
 def _numbers(device: str) -> Iterator[int]:
-    if not device.startswith("cuda:sm_"):  # PTX, which is for GPUs that are nowhere yet
+    if not device.startswith("cuda:sm_"):  # PTX, for levels that do not exist yet
         return
     level = device.removeprefix("cuda:sm_")
     for number, physical in enumerate(tf.config.list_physical_devices("GPU")):
@@ -132,12 +132,12 @@ def _numbers(device: str) -> Iterator[int]:
 
 
 def details(physical: Any) -> dict[str, Any]:
-    """What TensorFlow tells of a GPU; little of one that a plugin has."""
+    """What TensorFlow knows about a GPU, which is little for a plugin device."""
     return dict(tf.config.experimental.get_device_details(physical))
 
 
 def model(device: str) -> str:
-    """The kind of GPU that times are valid for, as far as it is known."""
+    """The model of the GPU that times are valid for, if it is known."""
     number = int(device_name(device).removeprefix("GPU:"))
     found = tf.config.list_physical_devices("GPU")
     name = details(found[number]).get("device_name", "") if number < len(found) else ""

@@ -1,8 +1,8 @@
-"""Calls a compiled kernel on NumPy arrays, outside a graph: for checking it before it is used.
+"""Calls a compiled kernel on NumPy arrays, outside of graphs, to check it before it is used.
 
-The runtime is the kernel's host here as it is in a graph (composite/runtime/api/host_c_api.h); only
-the threads are the call's own, so that each loop runs as exactly so many tasks as are asked for.
-A kernel for another CPU is run by an emulator (emulated.py).
+The runtime is the kernel's host, as in a graph (composite/runtime/api/host_c_api.h), but each call
+has threads of its own, so that every loop runs with exactly the requested number of tasks. Kernels
+for another kind of CPU run in an emulator (emulated.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Call(ctypes.Structure):
 
 
 class Refused(RuntimeError):  # noqa: N818 - no mistake of anybody's
-    """A kernel met an index out of range, or a NaN where it has no answer: the expansion runs."""
+    """The kernel leaves these inputs to the expansion: an index out of range, or a NaN."""
 
 
 class TooLong(RuntimeError):  # noqa: N818 - as Refused
@@ -64,18 +64,18 @@ def call(
     """Calls a kernel of a library, which fills its outputs.
 
     Args:
-        library: Its file; closed again afterwards.
-        kernel: Its name, or that of what packs a constant for it.
-        arrays: Inputs, outputs and packed constants: row-major and compact; their memory needs the
-            alignment of an element only.
-        tasks: Into how many each parallel loop is divided. All of them run at the same time.
-        steps: How many instructions the loops of a program over the ring may run.
+        library: The file of the library, which is closed afterwards.
+        kernel: The name of the kernel, or of a function that packs a constant for it.
+        arrays: Inputs, outputs and packed constants: row-major and compact. Their memory only
+            needs to be aligned to an element.
+        tasks: The number of tasks of each parallel loop. All of them run at the same time.
+        steps: The number of instructions that the loops of a program over the ring may run.
 
     Raises:
         TooLong: If they run more.
         Refused: If the kernel leaves these inputs to the expansion.
-        RuntimeError: If there is no such kernel, or it refuses its arguments, or its tasks do not
-            meet at the same barriers.
+        RuntimeError: If there is no such kernel, it rejects its arguments, or its tasks do not
+            reach the same barriers.
     """
     if emulated.is_needed(library):
         try:
@@ -104,10 +104,10 @@ def pack(  # noqa: PLR0913, PLR0917 - as call, and what it packs
     tasks: int = 1,
     steps: int = MOST_STEPS,
 ) -> list[Array]:
-    """Makes what a kernel takes after its outputs, of its inputs; raises as `call`."""
+    """Packs the constants that a kernel takes after its outputs. Raises as `call`."""
     made = []
     for number, argument in enumerate(arguments):
-        # Not aligned, and no number where the kernel must not read.
+        # Unaligned, and filled with NaNs where the kernel must not read.
         room = np.full(argument.elements + 1, np.nan, argument.dtype)[1:]
         call(library, f"{kernel}_pack{number}", [inputs[argument.source], room], tasks, steps)
         made.append(room)
@@ -115,7 +115,7 @@ def pack(  # noqa: PLR0913, PLR0917 - as call, and what it packs
 
 
 def argument(array: Array) -> Argument:
-    """An array as the runtime takes it; the array must live as long."""
+    """A view of an array for the runtime; the array must outlive it."""
     if not array.flags.c_contiguous:
         raise ValueError("kernels take compact row-major arrays")
     shape = (ctypes.c_int64 * array.ndim)(*array.shape)

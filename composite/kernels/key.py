@@ -1,9 +1,9 @@
-"""What a kernel is made of, as one hash: the key of what is cached, built, measured and tuned.
+"""Keys of kernels: hashes of everything that a kernel depends on, for caching, building and tuning.
 
-The expansion that is compiled, the call (its op, attributes, shape class and constants), the
-compiler and what was chosen for it, the machine that it is made for. So the runtime and the front
-end are in it by what they do: the expansion. Left out is what may change without changing the
-kernel: the version of the op, places in sources, measured times.
+A key covers the expansion, the call (op, attributes, shape class and constants), the compiler and
+its choices, and the target machine. The runtime and the front end are covered by the expansion that
+they produce. A key does not cover what does not change the kernel: the version of the op, places in
+sources, and measured times.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from composite.binding.kernel_request import KernelRequest
 from composite.kernels import toolchain
 from composite.ops import function_digest
 
-FORMAT = 2  # of the ABI between kernels and the runtime
-CHECK = 8  # what kernels are held to before they are used: one from the cache is not checked again
+FORMAT = 2  # the version of the ABI between kernels and the runtime
+CHECK = 8  # of the check of kernels, which cached kernels do not pass again
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What the kernels of a request are made of, whatever compiles them and for which machine.
+    """What the kernels of a request depend on, apart from the compiler and the machine.
 
     Attributes:
         op: the op's name.
-        content: lines, which differ where kernels do.
+        content: lines that differ if the kernels do.
     """
 
     op: str
@@ -51,9 +51,9 @@ class Identity:
         return cls(request.op, tuple(content))
 
     def entry_key(self, target: str, choices: Mapping[str, Any] = MappingProxyType({})) -> str:
-        """The key of the kernel that this compiler makes for a target; 32 hex digits.
+        """The key of the kernel that this compiler makes for a target, 32 hex digits.
 
-        `choices`: the values of knobs that are not the strategies' own.
+        `choices`: the values of knobs that differ from their defaults.
         """
         content = [f"format {FORMAT}", f"records {fields.VERSION}", f"check {CHECK}"]
         content += [f"target {target}", *self.content]
@@ -62,10 +62,10 @@ class Identity:
         return _hash(content)
 
     def tuning_key(self, target: str) -> str:
-        """The key of what was measured of the kernels; 32 hex digits.
+        """The key of tuning results, 32 hex digits.
 
-        Our own compiler is no part of it: what is measured is named by the code that it was
-        measured with, so that a change of the compiler leaves what it does not touch.
+        It does not cover our own compiler: results are identified by the measured code, so they
+        stay valid when a change of the compiler does not affect that code.
         """
         versions = toolchain.versions(("apache-tvm", "apache-tvm-ffi"))
         others = [f"{name} {version}" for name, version in versions.items()]
@@ -73,7 +73,7 @@ class Identity:
 
 
 def toolchain_key() -> str:
-    """What stands for the compiler, whatever it compiles; 32 hex digits."""
+    """The key of the compiler itself, 32 hex digits."""
     return _hash([f"{name} {version}" for name, version in toolchain.toolchain()])
 
 
@@ -82,15 +82,15 @@ def _hash(content: Sequence[str]) -> str:
 
 
 def sha256(content: bytes) -> str:
-    """The hash that files are named and checked by."""
+    """The hash by which files are named and checked."""
     return hashlib.sha256(content).hexdigest()
 
 
 @functools.cache
 def machine(gpu: str = "") -> str:
-    """The kind of machine that times are valid for: processor model and cores, as a hash.
+    """The kind of machine that times are valid for: a hash of the processor model and cores.
 
-    `gpu`: the model of the GPU that was measured.
+    `gpu`: the model of the measured GPU.
     """
     model = platform.processor()
     try:
@@ -99,7 +99,7 @@ def machine(gpu: str = "") -> str:
             (x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), model
         )
     except OSError:
-        pass  # not Linux: platform's answer has to do
+        pass  # not Linux: use what `platform` says
     cores = len(os.sched_getaffinity(0))
     on = f" {gpu}" if gpu else ""
     return hashlib.sha256(f"{model} {cores}{on}".encode()).hexdigest()[:12]

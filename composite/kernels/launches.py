@@ -1,4 +1,4 @@
-"""The launches of an author's kernel for a GPU, as stated, and as kernel records have them."""
+"""The launches of an author's kernel for a GPU, as the author states them and in kernel records."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Launch:
         composite.Launch("scale", grid="(n + 255) // 256", block=256, arguments=("x", "y", "n"))
 
     Attributes:
-        function: its name in the machine code: of a C++ function that is not `extern "C"`, the
-            mangled one.
-        grid: how many blocks: a number, or an expression of the names of dims that vary, of
-            + - * // % and numbers; or a tuple of up to three of these, x first.
-        block: how many threads in a block: a number, or up to three, x first; of a Triton kernel 32
-            times its `num_warps`.
-        arguments: what the function is passed: the name of an input or output (its address), the
-            name of a dim that varies (an integer of 32 or 64 bits, as the function declares it), an
-            int (the same), a float (of 32 bits), a numpy.float64 (of 64). A 0 is a null pointer,
-            too.
-        shared: bytes of shared memory that the function is given beside what it declares; of a
-            Triton kernel `metadata.shared`.
+        function: its name in the machine code; for a C++ function that is not `extern "C"`, the
+            mangled name.
+        grid: the number of blocks: a number, or an expression with + - * // % of numbers and the
+            names of varying dims; or a tuple of up to three of these, x first.
+        block: the number of threads in a block: a number, or a tuple of up to three, x first. For a
+            Triton kernel it is 32 times its `num_warps`.
+        arguments: the arguments of the function: the name of an input or output (passed as its
+            address), the name of a varying dim or an int (an integer of 32 or 64 bits, as the
+            function declares it), a float (32 bits), a numpy.float64 (64 bits). A 0 can also be a
+            null pointer.
+        shared: bytes of dynamic shared memory, besides what the function declares; for a Triton
+            kernel `metadata.shared`.
     """
 
     function: str
@@ -44,19 +44,19 @@ class Launch:
 
 
 def fields(launches: Sequence[Launch], names: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
-    """The launches by the names of a kernel record's fields.
+    """The launches as fields of a kernel record.
 
     Args:
-        launches: in their order.
-        names: what tensors and dims are called in a call, and in a record: "in0", "out0", "s0".
+        launches: the launches, in order.
+        names: for the names of tensors and dims in a call, those in a record: "in0", "out0", "s0".
 
     Raises:
-        ValueError: a launch is none, with the part that is wrong.
+        ValueError: a launch is invalid; the message names the wrong part.
     """
     blocks = [_tuple(one, "block") for one in launches]
     return {
         "launch_functions": tuple(one.function for one in launches),
-        "launch_work": ("1",) * len(launches),  # the grid says how many blocks there are
+        "launch_work": ("1",) * len(launches),  # the grid depends on them
         "launch_share": (1,) * len(launches),
         "launch_threads": tuple(int(np.prod(block)) for block in blocks),
         "launch_shared": (0,) * len(launches),

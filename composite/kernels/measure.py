@@ -1,17 +1,18 @@
 """Measures a kernel against what TensorFlow would run instead, on the node's own terms.
 
-Both are measured as nodes of a graph: copies of the op in one function, as many as take long enough
-to be timed, each with inputs of its own (a real model does not read the same weights again), one
-after the other, once told to run the kernel and once the expansion, which grappler then fuses as it
-would hand-written ops. The cost of an empty function of the same signature is taken off, so no
-Python is in the result. Inputs that never change are constants of the graph there too; to a kernel,
-which takes them packed, those that are large are given as inputs that are known to be constants,
-since TensorFlow copies a graph many times.
+Both are measured as nodes of a graph. One function holds enough copies of the op to be timed. They
+run one after the other, and each has its own inputs, since a real model does not read the same
+weights again. The nodes run the kernel in one function and the expansion in another, where grappler
+fuses the ops as it fuses hand-written ones. The time of an empty function with the same signature
+is subtracted, so the result contains no Python. Constant inputs are constants of the graph too.
+Large constants of a kernel, which takes them packed, are inputs that are marked as constant
+instead, since TensorFlow copies graphs many times.
 
-Where both wait for memory neither is faster: inputs that are in the caches tell them apart.
+If both are limited by memory, their times are equal; inputs that fit into the caches then show the
+difference.
 
-On a GPU a run ends when the device has done all of it. So a node's time is that of the device or
-that of the host, whichever is longer, as in a model.
+On a GPU, a run ends when the device has finished. So the time of a node is that of the device or of
+the host, whichever is longer, as in a model.
 """
 
 from __future__ import annotations
@@ -35,22 +36,23 @@ HOST = "CPU:0"
 Sizes = Mapping[int, int]
 """By the position of an input that is a scalar, its value."""
 
-# What becomes of integers that are 0 and 1.
+# Other values for integers that are drawn as 0 and 1.
 _ANY, _ONES, _ZEROS = (lambda x: x), (lambda x: x | 1), (lambda x: x * 0)
 _BELOW_ONE = lambda x: abs(x) % 1  # noqa: E731
-# Of integers and of floating numbers, one after the other until the ops take them: by a zero,
-# something may be divided; it is the only place of a size of 1, and others may be cast to places.
+# Values of integers and of floating numbers, tried in turn until the ops accept them. The ops may
+# divide by a zero; but 0 is the only index into a dim of size 1, and floats may be cast to indices.
 _NUMBERS = ((_ANY, _ANY), (_ONES, _ANY), (_ZEROS, _ANY), (_ZEROS, _BELOW_ONE))
 
 _COPIES = 16
-_CHAIN = 0.002  # seconds that copies take at least, if that many are not more
-_MEMORY = 64 << 20  # bytes of inputs, at most
+_CHAIN = 0.002  # seconds: there are no more copies than take this long
+_MEMORY = 64 << 20  # the most bytes of inputs
 _CACHED_MEMORY = 4 << 20
-# Bytes of constants of several nodes: tracing and grappler copy them a few times, and TensorFlow
-# keeps what it made of a function as long as the process runs.
+# The most bytes of constants of several nodes: tracing and grappler copy them several times, and
+# TensorFlow keeps functions until the process ends.
 _CONSTANTS = 4 << 20
-_LARGE = 1 << 20  # bytes of one constant: to hand it over takes no time beside that of the kernel
-# Of a size beside the one that was asked for:
+# Bytes of a constant from which on passing it takes no time compared with the kernel.
+_LARGE = 1 << 20
+# For sizes other than the requested one:
 _SWEEP_COPIES = 8
 _SWEEP_MEMORY = 16 << 20
 _SWEEP_BUDGET = 0.03
@@ -67,20 +69,22 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     device: str = HOST,
     *,
     settle: bool = True,
+    fuses: bool = True,
 ) -> Times:
     """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
 
-    `constants`: the inputs that never change. `sizes`: the values of those that are sizes.
-    `device`: TensorFlow's name of the nodes' device. `settle`: where the result is close, it is
-    that of inputs that stay in the caches from run to run, as far as they fit.
+    `constants`: the inputs that never change. `sizes`: the values of inputs that are sizes.
+    `device`: TensorFlow's name of the nodes' device. `settle`: if the result is close, it is
+    measured again with inputs that stay in the caches, as far as they fit. `fuses`: whether
+    grappler's remapper may run, which must not see empty products: TF 2.21 ends the process then.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
     own = _varying_sizes(specs, known, sizes)
-    node = _Call(arguments, stamps, known, device)
+    node = _Call(arguments, stamps, known, device, fuses=fuses)
 
     def timed(copies: int) -> tuple[Times, int]:
-        """The times of so many copies, or of as few as do."""
+        """The times of this many copies, or of fewer if those suffice."""
         with turns.preparing():
             functions = _functions(op_name, node, varying, 1)
             inputs = _taken(functions, varying, 1, own)
@@ -107,11 +111,13 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     constants: Sequence[int] = (),
     sizes: Sequence[Sizes] = (),
     device: str = HOST,
+    *,
+    fuses: bool = True,
 ) -> list[Times]:
-    """Times an installed kernel at several sizes, more quickly and less exactly than `measure`.
+    """Times an installed kernel at several sizes, faster and less exactly than `measure`.
 
-    The dims that differ are None in `specs`: one graph serves all cases, the largest comes last.
-    `sizes`: for each case, the values of inputs that are sizes; none at all if none is.
+    Dims that differ are None in `specs`, so that one graph serves all cases; the largest case comes
+    last. `sizes`: for each case the values of size inputs; empty if there are none.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
@@ -123,8 +129,9 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
         for shapes in cases
     ]
     copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
+    node = _Call(arguments, stamps, known, device, fuses=fuses)
     with turns.preparing():
-        functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
+        functions = _functions(op_name, node, varying, copies)
         inputs = [
             _taken(functions, case, copies, _varying_sizes(specs, known, own))
             for case, own in zip(exact, sizes or [{}] * len(exact), strict=True)
@@ -135,9 +142,9 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
 
 
 class Chain:
-    """Calls of an op in a graph, which run whatever kernel was installed last: for timing several.
+    """Calls of an op in a graph that run the kernel installed last, to time several kernels.
 
-    Arguments as those of `measure`; a kernel that covers the specs must be installed.
+    Takes the arguments of `measure`; a kernel that covers the specs must be installed.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - as measure
@@ -159,22 +166,23 @@ class Chain:
         self._inputs = _taken((self._kernel, self._empty), varying, self.copies, own)
 
     def seconds(self) -> float:
-        """How long all calls take, and what TensorFlow adds to them."""
+        """The time of all calls, including TensorFlow's overhead."""
         return rounds.seconds(self._kernel, self._inputs)
 
     def overhead(self) -> float:
-        """What TensorFlow adds, now."""
+        """TensorFlow's current overhead."""
         return rounds.seconds(self._empty, self._inputs)
 
 
 class _Call(NamedTuple):
-    """How the op is called: its keywords, the node's attributes, the inputs that are constants."""
+    """A call of the op: its keywords, the node's attributes, and the constant inputs."""
 
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]]
     stamps: Mapping[str, AttrValue]
     known: Mapping[int, Any]  # by position
     device: str = HOST
-    held: Sequence[int] = ()  # those of them that are inputs of the graph
+    held: Sequence[int] = ()  # the constants that are inputs of the graph
+    fuses: bool = True
 
     def by_kernel(self) -> _Call:
         """The call that runs the kernel."""
@@ -188,12 +196,12 @@ class _Call(NamedTuple):
         return self._replace(stamps={**self.stamps, **_route("tf")})
 
     def held_by(self, copies: int) -> list[Any]:
-        """The inputs of a graph of so many calls that never change."""
+        """The constant inputs of a graph with this many calls."""
         with tf.device(self.device):
             return [_constant(self.known[i], copy) for copy in range(copies) for i in self.held]
 
     def keywords(self, own: Sequence[Any], held: Sequence[Any], copy: int) -> Mapping[str, Any]:
-        """Of the call number `copy`, with inputs `own` and those that are `held`."""
+        """The keywords of call number `copy`, with its `own` inputs and the `held` constants."""
         given, known = iter(own), self.known
         inputs = dict(zip(self.held, held, strict=True))
         for i in range(len(own) + len(known)):
@@ -213,22 +221,22 @@ def _varying(specs: Sequence[tf.TensorSpec], known: Mapping[int, Any]) -> list[t
 def _varying_sizes(
     specs: Sequence[tf.TensorSpec], known: Mapping[int, Any], sizes: Sizes
 ) -> list[int | None]:
-    """For each of the varying inputs its value if that is a size, else None."""
+    """For each varying input, its value if it is a size, else None."""
     return [sizes.get(i) for i in range(len(specs)) if i not in known]
 
 
 def _functions(
     op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int
 ) -> list[_Traced]:
-    """What is timed: the kernel, the expansion, nothing."""
+    """The functions to time: with the kernel, with the expansion, and without nodes."""
     ways = (node.by_kernel(), node.by_expansion())
     chains = [_chain(op_name, way, specs, copies) for way in ways]
     return [*chains, _empty(specs, copies, node.device)]
 
 
 def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> float:
-    """Roughly what the quicker of a kernel and its expansion takes, in functions of one node."""
-    # Other kernels are made meanwhile: the least of some rounds.
+    """A rough time of the faster of kernel and expansion, from functions of one node."""
+    # Other kernels are made meanwhile, so the minimum of several rounds is taken.
     kernel, expansion, nothing = map(
         min, zip(*rounds.taken(functions, inputs, _CHAIN, 1), strict=True)
     )
@@ -238,8 +246,8 @@ def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> floa
 def _route(backend: str) -> dict[str, AttrValue]:
     return {
         BACKEND: AttrValue(s=backend.encode()),
-        NUMERICS: AttrValue(s=b"fast"),  # whatever the process's default
-        UNCOUNTED: AttrValue(b=True),  # composite.stats() is about the user's calls
+        NUMERICS: AttrValue(s=b"fast"),  # regardless of the process's default
+        UNCOUNTED: AttrValue(b=True),  # composite.stats() counts only the user's calls
     }
 
 
@@ -252,7 +260,7 @@ def _copies(
 
 
 def _constant(array: Any, copy: int) -> Any:
-    """A constant of its own for each copy: grappler makes one of equal ones."""
+    """A different constant for each copy, since grappler merges equal ones."""
     own = array.copy()
     own.flat[0] = copy
     return tf.constant(own)
@@ -264,7 +272,7 @@ def _taken(
     copies: int,
     sizes: Sequence[int | None],
 ) -> list[Any]:
-    """Inputs for all copies, after a first run of each function on them."""
+    """Inputs for all copies that the functions accept; each function has run once on them."""
     for numbers in _NUMBERS:
         drawn = _drawn(specs, sizes, numbers)
         inputs = _inputs(drawn, copies, functions[0].device)
@@ -289,7 +297,7 @@ def _drawn(specs: Sequence[tf.TensorSpec], sizes: Sequence[int | None], numbers:
 
 
 def _inputs(drawn: Sequence[Any], copies: int, device: str) -> list[Any]:
-    """The same numbers in memory of their own: to draw them anew takes longer than to measure."""
+    """Copies of the same numbers, since drawing new ones takes longer than measuring."""
     with tf.device(device):
         return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]
 
@@ -309,24 +317,25 @@ def _chain(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: in
             with tf.control_dependencies(outputs[-1:]), tf.device(node.device):
                 given = node.keywords(_part(own, i, copies), _part(held, i, copies), i)
                 result = call.graph_call(op_name, given, node.stamps, None)
-            # Read, every one: grappler turns a node that only orders others into nothing.
+            # Each input is read: grappler removes nodes that only order others.
             outputs += tf.nest.flatten(result)
         return _together(outputs, node.device)
 
-    return _Traced(chain, [*specs] * copies, node.device, node.held_by(copies))
+    held = node.held_by(copies)
+    return _Traced(chain, [*specs] * copies, node.device, held, fuses=node.fuses)
 
 
 def _part(inputs: Sequence[Any], number: int, parts: int) -> Sequence[Any]:
-    """One of as many equal parts of some inputs."""
+    """One of several equal parts of some inputs."""
     width = len(inputs) // parts
     return inputs[number * width : (number + 1) * width]
 
 
 def _together(outputs: list[Any], device: str) -> list[Any]:
-    """The outputs, none of them before the last.
+    """The outputs, each ready only when all of them are.
 
-    Two nodes that become ready at once are run on two threads, and waking the other takes longer
-    than many a kernel.
+    TensorFlow runs two nodes that become ready at the same time on two threads, and waking the
+    second thread takes longer than many kernels.
     """
     with tf.device(device):
         return list(tf.raw_ops.IdentityN(input=outputs)) if outputs else outputs
@@ -342,10 +351,10 @@ def _empty(specs: Sequence[tf.TensorSpec], copies: int, device: str) -> _Traced:
 
 
 class _Traced:
-    """A function of a graph, which returns when its device has done it.
+    """A traced function, whose calls return when the device has finished.
 
-    It is called as the op that it is: a tf.function's call in Python costs 17 us for each argument,
-    and takes a thread of TensorFlow's inter-op pool, which nodes that wait for the kernel may hold.
+    It is called as an op. A call of a tf.function takes 17 us per argument in Python, and a thread
+    of TensorFlow's inter-op pool, all of which may be held by nodes that wait for the kernel.
     """
 
     def __init__(
@@ -354,14 +363,16 @@ class _Traced:
         specs: Sequence[tf.TensorSpec],
         device: str,
         held: Sequence[Any] = (),
+        *,
+        fuses: bool = True,
     ) -> None:
-        """`held`: further inputs, the same in each call."""
+        """`held`: further inputs, which are the same in each call. `fuses`: as `measure`."""
         signature = [*specs, *(tf.TensorSpec(x.shape, x.dtype) for x in held)]
         made = tf.function(function, input_signature=signature, autograph=False)
         self._held = held
         self._concrete = made.get_concrete_function()
         self._dtypes = [output.dtype for output in self._concrete.outputs]
-        self._config = _config(device).SerializeToString()
+        self._config = _config(device, fuses=fuses).SerializeToString()
         self.device = device
 
     def __call__(self, *inputs: Any) -> None:
@@ -376,7 +387,7 @@ class _Traced:
                 tf.raw_ops.SyncDevice()
 
 
-def _config(device: str) -> tf.compat.v1.ConfigProto:
+def _config(device: str, *, fuses: bool = True) -> tf.compat.v1.ConfigProto:
     """How a graph is prepared whose nodes are on a device."""
     # As in a tf.function, ops that have no kernel on the device run on the CPU.
     config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
@@ -385,4 +396,6 @@ def _config(device: str) -> tf.compat.v1.ConfigProto:
         rewrites = config.graph_options.rewrite_options
         rewrites.layout_optimizer = RewriterConfig.OFF
         rewrites.memory_optimization = RewriterConfig.NO_MEM_OPT
+    if not fuses:
+        config.graph_options.rewrite_options.remapping = RewriterConfig.OFF
     return config

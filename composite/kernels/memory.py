@@ -1,7 +1,7 @@
-"""Libraries that are no files of any folder: in memory, by the names of this process's descriptors.
+"""Libraries in memory instead of a folder, under the names of this process's file descriptors.
 
-The linker opens it by that name whatever the folders of the machine allow, and so does the runtime
-(kernel_library.h). What is in it cannot be changed any more.
+The dynamic linker and the runtime (kernel_library.h) open a library by that name, whatever the
+folders of the machine permit. Its content is sealed against changes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class _Entry(NamedTuple):
 
 
 class Entries:
-    """The cache entries of this process that were used last; timings and refusals beside them."""
+    """The most recently used cache entries of this process, with timings and refusals."""
 
-    MOST = 256  # a process may have no more than 1024 descriptors
+    MOST = 256  # a process may be limited to 1024 descriptors
 
     def __init__(self) -> None:
-        self._entries: dict[str, _Entry] = {}  # the one used last comes last
+        self._entries: dict[str, _Entry] = {}  # the most recently used one comes last
         self.notes: dict[tuple[str, str], bytes] = {}
 
     def load(self, key: str) -> tuple[bytes, Path] | None:
@@ -40,24 +40,24 @@ class Entries:
         return entry.record, entry.path
 
     def store(self, key: str, record: bytes, library: bytes) -> Path:
-        """Keeps an entry; returns the path of its library. OSError if there is no memory.
+        """Stores an entry and returns the path of its library. OSError if there is no memory.
 
-        Whoever has opened a library keeps it when its entry goes.
+        An open library stays valid when its entry is removed.
         """
-        self._entries.pop(key, None)  # its library may be about to be opened
+        self._entries.pop(key, None)  # a caller may be about to open the library
         self._entries[key] = entry = _Entry(record, *lasting(library))
         if len(self._entries) > self.MOST:
             os.close(self._entries.pop(next(iter(self._entries))).descriptor)
         return entry.path
 
     def remove(self, key: str) -> None:
-        """Forgets an entry, whose library may be about to be opened and stays."""
+        """Forgets an entry. Its library stays, since a caller may be about to open it."""
         self._entries.pop(key, None)
 
 
 @contextmanager
 def file(content: bytes) -> Iterator[Path]:
-    """A file of this content while the context lasts."""
+    """A file with this content while the context lasts."""
     descriptor, path = lasting(content)
     try:
         yield path
@@ -66,7 +66,7 @@ def file(content: bytes) -> Iterator[Path]:
 
 
 def lasting(content: bytes) -> tuple[int, Path]:
-    """A file of this content that is there until its descriptor is closed; that, and its path."""
+    """The descriptor and the path of a file with this content, which exists until it is closed."""
     descriptor = os.memfd_create("composite-kernel", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.fchmod(descriptor, 0o600)

@@ -1,7 +1,7 @@
-"""From a request of the runtime to an installed kernel with a verdict.
+"""Serves a request of the runtime: makes a kernel, installs it, and decides where it runs.
 
-The pipeline in plain lines: expand the shape class, compile, check, keep in the cache, install,
-then its verdict (`verdicts`). A kernel from the cache was checked when it was made.
+The steps are: expand the shape class, compile, check, store in the cache, install, measure
+(`verdicts`). Kernels in the cache were checked when they were made.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ from composite.reference.source import CPU, Arithmetic
 
 
 class Outcome(NamedTuple):
-    """What became of a request, and why.
+    """The outcome of a request, and the reason.
 
     Attributes:
         status: "kernel", "expansion" (measured slower), "not_covered" or "failed".
-        sizes: where there may be a kernel of another class, the inputs whose values it takes for
-            sizes.
-        node: what has no lowering at known sizes, a node of the function that was to be compiled.
+        sizes: the inputs whose values are sizes in another class, for which there may be a kernel.
+        node: the node of the function that has no lowering even at known sizes.
     """
 
     status: str
@@ -61,7 +60,7 @@ NO_THREADS = (
 
 
 class Unknown(Exception):  # noqa: N818 - not an error
-    """The kernel is not in the cache, and cannot be made here; the message says why."""
+    """The kernel is not in the cache and cannot be made here; the message says why."""
 
 
 def produce(
@@ -73,9 +72,9 @@ def produce(
 ) -> Outcome:
     """Serves one request.
 
-    Raises NotCovered, Inexpandable, verify.Mismatch, claims.Claimed, and as the client does.
-    `stopping()` is asked between the steps; Stopped is raised when it says so.
-    `must_be_known`: this process can neither check nor measure; Unknown where that is needed.
+    Raises NotCovered, Inexpandable, verify.Mismatch, claims.Claimed, and the client's errors.
+    Calls `stopping()` between steps, and raises Stopped if it returns true.
+    `must_be_known`: this process can neither check nor measure; Unknown if it would have to.
     """
     target, own = target_of(request), identity(request)
     general = own.entry_key(target.key)
@@ -84,7 +83,7 @@ def produce(
         try:
             return _produced(request, cache, target, own, stopping, must_be_known=must_be_known)
         except (NotCovered, verify.Mismatch) as error:
-            # A kernel that was tuned may be wrong where another is right.
+            # A tuned kernel may be wrong where the default one is right.
             if isinstance(error, NotCovered) or not chosen.databases():
                 refusals.note(cache, general, request, error)
             raise
@@ -123,7 +122,7 @@ def _produced(  # noqa: PLR0913 - as produce, and what it found out
 
     try:
         return kept()
-    except tf.errors.NotFoundError:  # somebody has removed the folder before it was in use
+    except tf.errors.NotFoundError:  # the folder was removed before its library was opened
         return kept()
 
 
@@ -134,7 +133,7 @@ def settled(
     made: KernelRecord,
     stopping: Callable[[], bool],
 ) -> Outcome:
-    """Installs a kernel that was checked, then its verdict."""
+    """Installs a checked kernel, and then its verdict."""
     if stopping():
         raise Stopped
     put(made)
@@ -146,9 +145,9 @@ def settled(
 
 
 def target_of(request: KernelRequest) -> Target:
-    """What a request's kernel is compiled for: this CPU, or the level of its GPU.
+    """The target of a request's kernel: this CPU, or the level of its GPU.
 
-    NotCovered for a GPU below the lowest level.
+    NotCovered for a GPU below the lowest supported level.
     """
     if not request.device:
         return Target.host()
@@ -160,10 +159,10 @@ def target_of(request: KernelRequest) -> Target:
 
 
 def cached(request: KernelRequest, cache: Cache, key: str) -> tuple[KernelRecord, Path] | None:
-    """The kernel of a request in the cache, and the path of its library; None if there is none.
+    """A request's kernel in the cache and the path of its library; None if it is missing.
 
-    Another version of the op may have put it there: one that expands to the same. One that was not
-    compared by algebra is none where that is wanted.
+    It may come from another version of the op with the same expansion. A kernel that was not
+    compared by algebra counts as missing if that is wanted.
     """
     entry = cache.load(key)
     if entry is None:
@@ -175,12 +174,12 @@ def cached(request: KernelRequest, cache: Cache, key: str) -> tuple[KernelRecord
 
 
 def identity(request: KernelRequest) -> Identity:
-    """What the kernels of a request are made of; raises as `compile_object`."""
+    """The identity of a request's kernels. Raises as `compile_object`."""
     return Identity.of(request, expansion(request))
 
 
 def kernel_name(request: KernelRequest, choices: Chosen = NOTHING) -> str:
-    """The C name of a request's kernel: deterministic, and different for different ones.
+    """The C name of a request's kernel, which is deterministic and unique.
 
     Raises as `compile_object`.
     """
@@ -193,9 +192,9 @@ def compile_kernel(
     choices: Chosen = NOTHING,
     stopping: Callable[[], bool] = client.never,
 ) -> tuple[KernelRecord, bytes]:
-    """Compiles and checks a kernel. Returns its record and the bytes of its loadable library.
+    """Compiles and checks a kernel. Returns its record and its loadable library as bytes.
 
-    Of a kernel for a GPU, these are machine code.
+    For a GPU the bytes are machine code.
     """
     if isinstance(target, CudaTarget):
         record, image = compile_image(request, target, choices, stopping)
@@ -220,9 +219,9 @@ def compile_image(
     *,
     name: str | None = None,
 ) -> tuple[KernelRecord, bytes]:
-    """Compiles a kernel for a GPU, which need not be here: nothing is checked.
+    """Compiles a kernel for a GPU that this machine may not have, without a check.
 
-    Returns its record and its machine code. `name` is another one than kernel_name's.
+    Returns its record and its machine code. `name` replaces that of kernel_name.
     """
     made = _linked(request, target, name or kernel_name(request, choices), choices, stopping)
     assert isinstance(made.kernel, CudaKernel), "it was asked for"
@@ -233,7 +232,7 @@ def compile_image(
 def checked(
     request: KernelRequest, record: KernelRecord, image: bytes, *, tensor_float_32: bool = False
 ) -> KernelRecord:
-    """The record of a kernel for a GPU with what its check found; raises as `gpu.check`."""
+    """The record of a kernel for a GPU with the result of its check. Raises as `gpu.check`."""
     arithmetic = gpu.ARITHMETIC._replace(tensor_float_32=tensor_float_32)
     standard = oracle(request, record.minimums, arithmetic=arithmetic)
     found = gpu.check(standard, record, image)
@@ -262,12 +261,12 @@ def compile_object(
     *,
     over_ring: bool = False,
 ) -> Kernel:
-    """Compiles the kernel of a request; `name` is another one than kernel_name's.
+    """Compiles the kernel of a request. `name` replaces that of kernel_name.
 
-    `over_ring`: so that its check compares it with its body by algebra.
+    `over_ring`: also compile the programs by which the check compares it by algebra.
 
-    NotCovered when there cannot be one, Inexpandable when there is nothing to compile; and what the
-    client raises.
+    Raises NotCovered if there can be no kernel, Inexpandable if there is nothing to compile, and
+    the client's errors.
     """
     name = name or kernel_name(request, choices)
     kernel = _compiled(request, target, name, choices, over_ring=over_ring).kernel
@@ -292,9 +291,9 @@ def _compiled(
 
 
 def sized(request: KernelRequest, target: Target) -> KernelRequest:
-    """The request with those inputs for sizes whose values its kernel needs to know.
+    """The request with those inputs as sizes whose values its kernel needs.
 
-    Raises as `write`, but for NotCovered: it is the request then as far as that is known.
+    Raises as `write`, except NotCovered: then it returns the request as far as it is known.
     """
     while True:
         try:
@@ -314,9 +313,9 @@ def write(
     choices: Chosen = NOTHING,
     stopping: Callable[[], bool] = client.never,
 ) -> Loops:
-    """Writes the loops of a request's kernel; raises as `compile_object`.
+    """Writes the loops of a request's kernel. Raises as `compile_object`.
 
-    `choices` that this kernel does not have are left out; what was chosen is in the result.
+    `choices` that this kernel does not have are ignored; the result has those that were made.
     """
     return _perform(request, target, choices, stopping).loops
 
@@ -341,27 +340,27 @@ def _perform(
 
 
 def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
-    """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error.
+    """Checks a linked kernel at the sizes of the call and at awkward ones. Returns its accuracy.
 
-    A kernel that was compiled with its programs over the ring is also compared by algebra.
+    A kernel with programs over the ring is also compared by algebra.
     """
     samples = samples_of(request, kernel.minimums, kernel.divisors, telling=kernel.telling)
     found = compare(verify.Oracle(samples), kernel, library)
-    if not kernel.over_ring:
+    if not kernel.ring_programs and not kernel.no_ring_programs:
         return found
     return found._replace(algebra=by_algebra(kernel, samples))
 
 
 def by_algebra(kernel: Kernel, samples: Samples) -> str:
-    """What is said of a kernel over the ring; verify.Mismatch where it differs there."""
-    if isinstance(kernel.over_ring, str):
-        return algebra.uncovered(kernel.over_ring)
-    with account.step("algebra"), memory.file(kernel.over_ring) as path:
+    """The result of the comparison by algebra; verify.Mismatch if the kernel differs."""
+    if not kernel.ring_programs:
+        return algebra.uncovered(kernel.no_ring_programs)
+    with account.step("algebra"), memory.file(kernel.ring_programs) as path:
         return algebra.compared(path, kernel, samples)
 
 
 def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accuracy:
-    """Checks a linked kernel with what `oracle` gave for its request."""
+    """Checks a linked kernel with an `oracle` of its request."""
     activity.step("check")
     return with_.check(library, kernel.name, kernel.packed, kernel.forwards, kernel.guarded)
 
@@ -373,14 +372,14 @@ def oracle(
     arithmetic: Arithmetic = CPU,
     telling: Sequence[Sequence[int]] = (),
 ) -> verify.Oracle:
-    """What the kernels of a request are checked with, see `samples_of`."""
+    """The oracle for the kernels of a request, see `samples_of`."""
     return verify.Oracle(samples_of(request, minimums, divisors, arithmetic, telling))
 
 
 def with_accuracy(
     made: KernelRecord, request: KernelRequest, found: verify.Accuracy
 ) -> KernelRecord:
-    """The record with what the check found."""
+    """The record with the results of the check."""
     exact = found.same_bits and is_exact(expand(request, request.in_shapes))
     return replace(
         made, error=found.error, error_unit=found.unit, exact=exact, algebra=found.algebra

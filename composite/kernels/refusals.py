@@ -1,9 +1,8 @@
-"""What the compiler or a kernel's check refused, kept beside the kernels in the cache.
+"""Refusals by the compiler or by a kernel's check, stored in the cache beside the kernels.
 
-The answer follows from the request, the compiler and the target, which the key stands for. So no
-other process compiles such a kernel again, and one that forms regions leaves the refused nodes out
-of them from the start. Not for: what may be otherwise the next time, such as a compiler that was
-killed.
+A refusal follows from the request, the compiler and the target, all of which the key covers. So
+other processes do not compile such a kernel again, and leave the refused nodes out of regions from
+the start. Not for: failures that may not recur, such as a compiler that was killed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _REFUSED_NODES = "RefusedNodes"  # as composite/runtime/api/model_kernels.h has 
 
 
 def check(cache: Cache, key: str, op: str) -> None:
-    """Raises what was raised for this key before: NotCovered or Mismatch."""
+    """Raises the error that was noted for this key, NotCovered or Mismatch, if there is one."""
     content = cache.load_refusal(key)
     if content is None:
         return
@@ -40,7 +39,7 @@ def check(cache: Cache, key: str, op: str) -> None:
 
 
 def note(cache: Cache, key: str, request: KernelRequest, error: NotCovered | Mismatch) -> None:
-    """Has `check` raise this from now on, in all processes with this cache."""
+    """Makes `check` raise this error from now on, in all processes with this cache."""
     content: dict[str, Any] = {"kind": "mismatch", "reason": str(error), "toolchain": _toolchain()}
     if isinstance(error, NotCovered):
         content |= {"kind": "not covered", "reason": error.reason, "place": error.place}
@@ -51,20 +50,20 @@ def note(cache: Cache, key: str, request: KernelRequest, error: NotCovered | Mis
 
 
 def refused_node(request: KernelRequest, answer: NotCovered) -> str:
-    """The node of the request's function that has no kernel at any size; "" where that is open."""
+    """The node of the request's function that has no kernel at any size; "" if none is known."""
     is_general = bool(answer.sizes or symbols(request.in_shapes) or request.device)
     return "" if is_general else answer.node
 
 
 def refuse(function: str, node: str) -> None:
-    """Has the regions of this process leave a node of a region's function outside."""
+    """Keeps a node of a region's function out of the regions of this process."""
     found = GraphDef(node=[record(_REFUSED_NODES, function, nodes=[node])])
     native.call("composite_refuse_nodes", found)
 
 
 @functools.cache
 def announce() -> None:
-    """Tells the runtime which nodes of regions were refused, in whatever process. Once."""
+    """Tells the runtime which nodes of regions any process was refused. Runs once."""
     found = GraphDef()
     for content in open_default().refusals():
         known = json_text.parsed(content)

@@ -1,4 +1,4 @@
-"""Rounds of timed runs, and what they say of a kernel: how long it takes, and its expansion.
+"""Rounds of timed runs, from which follow the times of a kernel and its expansion.
 
 Not for: what is run (measure.py), and what follows from times (decisions.py).
 """
@@ -16,12 +16,12 @@ from composite.kernels.decisions import Times
 Round = tuple[float, float, float]
 """Seconds of a function of kernels, of the same of expansions, and of one without nodes."""
 
-LEAST = 1e-8  # seconds of a node: less cannot be told from the function without it
-# Seconds of timed runs, roughly: the next of them while a kernel does not clearly win.
+LEAST = 1e-8  # seconds of a node; shorter ones are lost in the noise of the function
+# Budgets of timed runs in seconds: each next one is spent if the kernel does not clearly win.
 BUDGETS = (0.05, 0.15, 0.25)
-_CLOCK = 1e-7  # seconds that the clock can tell apart
+_CLOCK = 1e-7  # the resolution of the clock in seconds
 _MOST = 60
-_FEWEST = 5  # however long one takes
+_FEWEST = 5  # whatever their length
 
 
 def taken(
@@ -30,10 +30,10 @@ def taken(
     budget: float,
     fewest: int = _FEWEST,
 ) -> list[Round]:
-    """Seconds of each function, run in turns, so that a busy moment of the machine hits all.
+    """Seconds of each function. The functions take turns, so that a busy moment affects all.
 
-    Only rounds in which no thread was preempted, if there are at least `fewest` of them: preemption
-    costs a function more time, the more threads it uses. `budget`: seconds.
+    Rounds in which a thread was preempted are left out if at least `fewest` others remain, since
+    preemption costs a function more time the more threads it uses. `budget`: seconds.
     """
     found, undisturbed = [], []
     end = time.perf_counter() + budget
@@ -49,7 +49,7 @@ def taken(
 
 
 def seconds(function: Callable[..., Any], inputs: Sequence[Any]) -> float:
-    """How long one run takes."""
+    """The time of one run."""
     start = time.perf_counter()
     function(*inputs)
     return time.perf_counter() - start
@@ -61,10 +61,10 @@ def _preemptions() -> int:
 
 
 def settled(take: Callable[[float], list[Round]], copies: int) -> list[Round]:
-    """Rounds until a kernel clearly wins, or no more are worth their time.
+    """Rounds until the kernel clearly wins or the budgets are spent.
 
-    One that loses may have shared its threads with a load that ends, such as the calls that asked
-    for it; an expansion on fewer threads loses less by that.
+    A kernel that loses may have shared its threads with a load that will end, such as the calls
+    that requested it. An expansion on fewer threads is affected less.
     """
     rounds: list[Round] = []
     for budget in BUDGETS:
@@ -76,12 +76,12 @@ def settled(take: Callable[[float], list[Round]], copies: int) -> list[Round]:
 
 
 def times(rounds: Sequence[Round], copies: int) -> Times:
-    """The times of one of so many nodes."""
+    """The times of one of this many nodes."""
     base, noise = _without(rounds)
     low, ratio, high = statistics.quantiles(_ratios(rounds, copies), n=4)
     median = statistics.median(expansion for _, expansion, _ in rounds)
     expansion_us = of_one(median, base, copies, noise) * 1e6
-    # From the ratio, so that times and verdict agree.
+    # Derived from the ratio, so that times and verdict agree.
     kernel_us = max(ratio * expansion_us, of_one(base, base, copies, noise) * 1e6)
     return Times(kernel_us, expansion_us, ratio, low, high)
 
@@ -92,14 +92,14 @@ def _ratios(rounds: Sequence[Round], copies: int) -> list[float]:
 
 
 def _without(rounds: Sequence[Round]) -> tuple[float, float]:
-    """Seconds of the function without nodes, and by how much half of its runs take longer."""
+    """Seconds of the function without nodes, and how much longer half of its runs take."""
     empty = [nothing for _, _, nothing in rounds]
     return min(empty), statistics.median(empty) - min(empty)
 
 
 def of_one(chain: float, empty: float, copies: int, noise: float = 0.0) -> float:
-    """Seconds of one of so many nodes, whose function took `chain`, and one without them `empty`.
+    """Seconds of one of this many nodes: the function took `chain`, the one without nodes `empty`.
 
-    No less than what can be told apart: by the clock, and beside the `noise` of such runs.
+    At least the smallest time that the clock and the `noise` of such runs can resolve.
     """
     return max(chain - empty, noise, copies * LEAST, _CLOCK) / copies

@@ -1,6 +1,6 @@
-"""The inputs that a kernel is checked on, and what comes of each: by its expansion, and in float64.
+"""The inputs that a kernel is checked on, with the results of its expansion and of float64.
 
-Not for: which numbers these are (reference/adversarial.py), and whether a kernel is near enough
+Not for: which numbers these are (reference/adversarial.py), and whether a kernel is accurate enough
 (verify.py).
 """
 
@@ -24,12 +24,12 @@ from composite.reference.tolerance import Reference
 
 Array = np.ndarray[Any, Any]
 
-_MILDER = 3  # times that the magnitudes of a draw are halved, as exponents
+_MILDER = 3  # how often the magnitudes of a draw are halved, in turn
 _KEPT = 256 << 20  # bytes of inputs and results
 
 
 class Sample(NamedTuple):
-    """One set of inputs, as a kernel takes them, and what comes of it."""
+    """One set of inputs as a kernel takes them, with the expected results."""
 
     shapes: list[tuple[int, ...]]
     draw: adversarial.Draw
@@ -46,7 +46,7 @@ class Sample(NamedTuple):
 
 
 class Samples:
-    """Samples of some shapes: computed when they are first needed, and kept for other kernels."""
+    """Samples of given shapes, computed on first use and kept for other kernels."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class Samples:
     ) -> None:
         """`expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes.
 
-        The last of the `cases` has adversarial inputs as well. `sizes`: the inputs whose value
-        takes the place of a shape in each case. `arithmetic`: that of the kernels' device.
-        `further`: cases that the expansion may refuse.
+        The last of the `cases` has adversarial inputs too. `sizes`: the inputs that have a value
+        instead of a shape in each case. `arithmetic`: that of the kernels' device. `further`:
+        cases that the expansion may reject.
         """
         self._expansions = expansions
         self._cases = cases
@@ -70,7 +70,7 @@ class Samples:
         self._kept: list[Sample] = []
 
     def __iter__(self) -> Iterator[Sample]:
-        """Gives them in the same order each time."""
+        """Yields the samples, always in the same order."""
         if self._kept:
             yield from self._kept
             return
@@ -115,7 +115,7 @@ class Samples:
 
 
 def _not_below_zero(draw: adversarial.Draw, source: Source) -> frozenset[int]:
-    """The inputs that a root reads in a sum, if that has it give NaNs; none otherwise."""
+    """The inputs that a root reads in a sum, if the sum may be negative; else none."""
     inputs = under_roots(source.body)
     if not inputs:
         return inputs
@@ -128,10 +128,10 @@ def _not_below_zero(draw: adversarial.Draw, source: Source) -> frozenset[int]:
 
 
 def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:
-    """The sample of a draw, or of the first of the same with other integers that is not refused.
+    """The sample of a draw, or of its first variation with other integers that is accepted.
 
-    What is cast to places then is 0 and 1, as integers are. By a zero, something may be divided;
-    nothing else is a place of the only element of a size. None when the expansion takes no draw.
+    Floats that are cast to indices are then 0 and 1, as integers are. The ops may divide by a zero,
+    but only 0 is an index into a dim of size 1. None if the expansion accepts no variation.
     """
     places = cast_to_places(source.body)
     near = [draw.with_places(places)] if places else []
@@ -147,10 +147,10 @@ def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source
 
 
 def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample:
-    """What comes of a draw: of a milder one where results leave the range of their numbers.
+    """The sample of a draw, with smaller magnitudes if results leave the range of their dtype.
 
-    Roundings decide whether one overflows. What is flushed to zero on the way decides what one is
-    that is no normal number: products in another order are flushed elsewhere.
+    Rounding decides whether a result near the largest number overflows. A denormal result depends
+    on which intermediate values are flushed to zero, and so on the order of products.
     """
     milder = iter(range(0 if draw.special or draw.denormal else _MILDER))
     while True:
@@ -169,7 +169,7 @@ def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: S
 
 
 def _underflows(reference: Reference) -> bool:
-    """Whether a result is below the normal numbers of a dtype that is flushed, if not zero."""
+    """Whether a nonzero result is denormal, in a dtype whose denormals are flushed."""
     if not floats.is_floating(reference.own) or not floats.flushes(reference.own.dtype):
         return False
     largest = float(np.abs(reference.exact).max(initial=0.0))
@@ -177,7 +177,7 @@ def _underflows(reference: Reference) -> bool:
 
 
 def _overflow_alike(expected: Array, reference: Reference) -> bool:
-    """Whether the results of both precisions are finite at the same places."""
+    """Whether the results in both precisions are finite in the same places."""
     if not floats.is_floating(expected):
         return True
     exact = floats.in_range(reference.exact, expected.dtype)
@@ -191,10 +191,10 @@ def samples_of(
     arithmetic: Arithmetic = CPU,
     telling: Sequence[Sequence[int]] = (),
 ) -> Samples:
-    """What the kernels of a request are checked on: the sizes of its call, and awkward ones.
+    """The samples for the kernels of a request: the sizes of its call, and awkward ones.
 
-    `minimums` and `divisors` are those of any of the kernels. `telling`: further values of the
-    symbols, where the expansion takes them.
+    `minimums` and `divisors` cover all of the kernels. `telling`: further values of the symbols,
+    used where the expansion accepts them.
     """
     dims = request.in_shapes
     names = shapes.symbols(dims)

@@ -1,7 +1,7 @@
-"""Shape classes: the dims of a call's inputs, of which some are symbols.
+"""Shape classes: the dims of a call's inputs, some of which are symbols.
 
-Output dims are postfix expressions over the symbols ("s0 2 *"), which C++ evaluates for each call;
-`evaluate` is the same for checking.
+Output dims are postfix expressions of the symbols ("s0 2 *"), which C++ evaluates in each call and
+`evaluate` in checks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from composite.binding.typed_record import Dims
 
 
 def symbols(shapes: Sequence[Dims]) -> list[str]:
-    """The symbols in use, s0 first."""
+    """The symbols in these shapes, s0 first."""
     found = {d for shape in shapes for d in shape if isinstance(d, str)}
     return sorted(found, key=lambda symbol: int(symbol[1:]))
 
@@ -30,19 +30,19 @@ _D = TypeVar("_D")
 
 
 def of_inputs(shapes: Sequence[tuple[_D, ...]], sizes: Sequence[int]) -> list[tuple[_D, ...]]:
-    """The shapes that inputs have: those whose value takes the place of a shape are scalars."""
+    """The shapes of the inputs; inputs that have a value instead of a shape are scalars."""
     return [() if i in sizes else tuple(shape) for i, shape in enumerate(shapes)]
 
 
 def of_sizes(shapes: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> dict[int, int]:
-    """By the inputs whose value takes the place of a shape, that value."""
+    """The values of the inputs that have a value instead of a shape."""
     return {i: shapes[i][0] for i in sizes}
 
 
 def with_sizes(request: KernelRequest, sizes: Sequence[int]) -> KernelRequest:
-    """The request with the values of further inputs, scalars, in the place of their shapes.
+    """The request with values instead of shapes for further inputs, which are scalars.
 
-    Each is a symbol of its own, of which no size is known beforehand.
+    Each value is a new symbol of unknown size.
     """
     count = len(symbols(request.in_shapes))
     new = {i: f"s{count + number}" for number, i in enumerate(sizes)}
@@ -61,12 +61,12 @@ _OPERATORS = {
 
 
 def evaluate(shape: str, values: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of an output as numbers: dims joined by commas, each in postfix."""
+    """The shape of an output as numbers, from dims in postfix that are joined by commas."""
     return tuple(dim(text, values) for text in shape.split(",")) if shape else ()
 
 
 def dim(text: str, values: Mapping[str, Any]) -> Any:
-    """A dim in postfix, of numbers or of other expressions for its symbols."""
+    """The value of a dim in postfix for given values of its symbols, numbers or expressions."""
     stack: list[Any] = []
     for token in text.split():
         if token in _OPERATORS:
@@ -83,10 +83,10 @@ PROBES = ((1009, 2003, 3001, 4001, 5003, 6007, 7001, 8009), (8, 36, 50, 66, 92, 
 
 
 def expression(sizes: Sequence[int], cases: Sequence[Mapping[str, int]]) -> str | None:
-    """A dim that has these sizes at these values of the symbols, in postfix.
+    """The dim in postfix that has these sizes at these values of the symbols.
 
-    A constant, a symbol, one plus or times a constant, or the sum or product of two; None if it is
-    none of these.
+    It is a constant, a symbol, a symbol plus or times a constant, or the sum or product of two
+    symbols; None if none of these fits.
     """
     names, first = list(cases[0]), cases[0]
     texts = [str(sizes[0]), *names]
@@ -102,7 +102,7 @@ def expression(sizes: Sequence[int], cases: Sequence[Mapping[str, int]]) -> str 
 def samples(
     names: Sequence[str], hints: Sequence[int], minimums: Sequence[int], divisors: Sequence[int]
 ) -> dict[str, int]:
-    """A value for each symbol that its class allows: the hint of the call, or near 48."""
+    """A value for each symbol that the class allows: the hint of the call, or about 48."""
     chosen = {}
     for i, name in enumerate(names):
         least = minimums[i] if i < len(minimums) else 1
@@ -115,19 +115,19 @@ def samples(
 def odd_samples(
     names: Sequence[str], minimums: Sequence[int], divisors: Sequence[int]
 ) -> dict[str, int]:
-    """Small awkward values that the class allows, for finding wrong tails: 7, 10, 13, ..."""
+    """Small odd values that the class allows, to find wrong loop tails: 7, 10, 13, ..."""
     return samples(names, [7 + 3 * i for i in range(len(names))], minimums, divisors)
 
 
 def size(values: Mapping[str, int]) -> int:
-    """The size of a call, by which the runtime decides (decision_table.h): the symbols' product."""
+    """The product of a call's symbols, by which the runtime decides (decision_table.h)."""
     return math.prod(values.values())
 
 
 def to_measure(
     request: KernelRequest, minimums: Sequence[int], divisors: Sequence[int]
 ) -> list[dict[str, int]]:
-    """The values to measure a request's kernels with: those of the call that asked, then others."""
+    """The values to measure a request's kernels at: those of its call, then others."""
     asked = samples(symbols(request.in_shapes), request.hint, minimums, divisors)
     return [asked, *others(asked, minimums, divisors)]
 
@@ -138,7 +138,7 @@ _FACTORS = (1 / 16, 1 / 4, 4, 16)
 def others(
     asked: Mapping[str, int], minimums: Sequence[int], divisors: Sequence[int]
 ) -> list[dict[str, int]]:
-    """Values around those of the call that asked, by ascending size: s0, such as a batch, varies.
+    """Values around those of the requested call, in ascending order of size: s0 varies.
 
     Empty for a class without symbols.
     """

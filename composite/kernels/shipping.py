@@ -1,11 +1,12 @@
-"""Kernels of the cache in one file, for other machines: `composite cache export` and `import`.
+"""Exports kernels of the cache to a file for other machines, and imports them.
 
-The file is a zip: manifest.json, and files of the cache under the names that they have there. What
-is taken from it is what its manifest names, checked as the cache checks its own files; nothing is
-written by a name of the zip. That a hash agrees says that a file is whole, not who wrote it.
+The file is a zip with manifest.json and files of the cache under their names in the cache. Only
+files that the manifest names are imported. They are checked as the cache checks its own files, and
+no name from the zip is used as a path. A matching hash shows that a file is complete, not who wrote
+it.
 
-Not for: kernels of a model, which lie inside of it (composite/saving/region_kernels.py), and those
-that authors give.
+Not for: kernels of a model, which are stored in it (composite/saving/region_kernels.py), and
+kernels that authors provide.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ _FORMAT = 1
 _MANIFEST = "manifest.json"
 _KEY = re.compile(r"[0-9a-f]{32}")
 _TIMING = re.compile(r"([0-9a-f]{32})-[0-9a-f]{12}")
-_MADE = (1980, 1, 1, 0, 0, 0)  # the same cache gives the same bytes
+_MADE = (1980, 1, 1, 0, 0, 0)  # so that equal caches give equal files
 _DAY = 86400.0
 
 
 @dataclass(frozen=True)
 class CacheReport:
-    """What went into a file of kernels, or came from it.
+    """The result of an export or an import.
 
     Attributes:
         file: the file.
-        kernels: how many kernels.
-        refusals: how many calls that no kernel can be made for.
-        known: how many of either the cache had; these stay as they are.
-        left_out: how many kernels were left out, by the reason.
+        kernels: the number of kernels.
+        refusals: the number of calls for which no kernel can be made.
+        known: how many of both the cache already had; these are not changed.
+        left_out: the number of kernels that were left out, by reason.
     """
 
     file: Path
@@ -72,7 +73,7 @@ class CacheReport:
 
 
 class _LeftOutError(Exception):
-    """Why a kernel is not taken."""
+    """The reason why a kernel is left out."""
 
 
 def export_cache(
@@ -80,20 +81,20 @@ def export_cache(
 ) -> CacheReport:
     """Writes kernels of the cache to one file, for machines with the same kind of CPU.
 
-    With them are what was measured, and which calls have no kernel. Kernels that another version
-    of the compiler made are left out, since nobody asks for them any more.
+    The file also has the measured times, and the calls that have no kernel. Kernels from other
+    versions of the compiler are left out, since they are not used any more.
 
     Args:
         file: the file to write, a zip.
-        ops: whose kernels: names of ops, or "region:" and the last digits of a region's name, as
-            reports have it; by default all.
-        days: if given, only the kernels that were used in so many days.
+        ops: the names of the ops whose kernels to export, or "region:" and the last digits of a
+            region's name, as in reports; by default all.
+        days: if given, only kernels that were used in the last so many days.
 
     Returns:
         A CacheReport; `print` it.
 
     Raises:
-        OSError: if there is no cache that could be trusted, or the file cannot be written.
+        OSError: if there is no trusted cache, or the file cannot be written.
     """
     target = Path(file)
     cache = _opened()
@@ -103,7 +104,7 @@ def export_cache(
     files: dict[str, bytes] = {}
     for path in cache.files("records"):
         if not _KEY.fullmatch(path.name):
-            continue  # given by an author
+            continue  # provided by an author
         try:
             if path.lstat().st_mtime < since:
                 continue
@@ -134,12 +135,12 @@ def export_cache(
 
 
 def import_cache(file: str | os.PathLike[str]) -> CacheReport:
-    """Takes kernels that `export_cache` wrote into this user's cache.
+    """Imports kernels that `export_cache` wrote into this user's cache.
 
-    They are machine code, which calls of this user run from then on: import files only from those
-    whom you trust. Each is compared with its hash; what the cache has already stays as it is.
-    Kernels of another version of the compiler, or for another kind of CPU, are left out and
-    counted.
+    Kernels are machine code, which calls of this user will run: import files only from people whom
+    you trust. Each kernel is checked against its hash. Kernels that the cache already has are not
+    changed. Kernels from other versions of the compiler, or for other kinds of CPU, are left out
+    and counted.
 
     Args:
         file: the file.
@@ -148,9 +149,8 @@ def import_cache(file: str | os.PathLike[str]) -> CacheReport:
         A CacheReport; `print` it.
 
     Raises:
-        ValueError: if the file is none that `export_cache` wrote.
-        OSError: if it cannot be read, or there is no cache that could be trusted, or it takes no
-            kernels.
+        ValueError: if `export_cache` did not write the file.
+        OSError: if the file cannot be read, or there is no trusted cache that can be written.
     """
     source = Path(file)
     cache = _opened()
@@ -184,7 +184,7 @@ def import_cache(file: str | os.PathLike[str]) -> CacheReport:
 
 
 def _opened() -> Cache:
-    """The user's cache folder. PermissionError where it cannot be trusted."""
+    """The user's cache folder. PermissionError if it cannot be trusted."""
     try:
         return Cache(caches.default_root())
     except caches.Untrusted as error:
@@ -199,7 +199,7 @@ def _is_of(made: KernelRecord, op: str) -> bool:
 
 
 def _of_cache(cache: Cache, key: str) -> tuple[KernelRecord, dict[str, bytes]]:
-    """A kernel of the cache, and its files by their names there; raises as `_whole`."""
+    """A kernel of the cache, and its files by name. Raises as `_whole`."""
     assert cache.root is not None, "it was opened"
     content = caches.read(cache.root / "records", key) or b""
     name = _library(content)
@@ -211,7 +211,7 @@ def _of_cache(cache: Cache, key: str) -> tuple[KernelRecord, dict[str, bytes]]:
 
 
 def _library(content: bytes) -> str:
-    """The file of the library that a record's file names. ValueError where it is damaged."""
+    """The library file that a record names. ValueError if the record is damaged."""
     digest = caches.unhashed(content, "records").partition(b"\n")[0].decode()
     if not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise ValueError("it names no library")
@@ -219,7 +219,7 @@ def _library(content: bytes) -> str:
 
 
 def _whole(content: bytes, library: bytes) -> KernelRecord:
-    """The kernel of a record's file and a library. ValueError unless all hashes agree."""
+    """The kernel of a record and a library. ValueError unless all hashes match."""
     digest = hashlib.sha256(library).hexdigest()
     try:
         made = KernelRecord.parse(NodeDef.FromString(_record(content)))
@@ -251,7 +251,7 @@ def _require_target(made: KernelRecord) -> None:
 def _notes_to_export(
     cache: Cache, kernels: Collection[str], files: dict[str, bytes]
 ) -> Iterator[str]:
-    """Adds what was measured of kernels, and refusals, to the files; the keys of the refusals."""
+    """Adds measured times and refusals to the files. Returns the keys of the refusals."""
     assert cache.root is not None, "it was opened"
     for folder in ("timings", "refusals"):
         for path in cache.files(folder):
@@ -268,7 +268,7 @@ def _notes_to_export(
 
 
 def _is_note(folder: str, name: str, content: bytes, kernels: Collection[str]) -> bool:
-    """Whether it is of use: timings of a kernel, or a refusal of this compiler. ValueError."""
+    """Whether a note has timings of a kernel, or a refusal by this compiler. ValueError."""
     if folder == "timings":
         found = _TIMING.fullmatch(name)
         is_known = found is not None and found[1] in kernels
@@ -279,7 +279,7 @@ def _is_note(folder: str, name: str, content: bytes, kernels: Collection[str]) -
 
 
 def _write(target: Path, manifest: bytes, files: Mapping[str, bytes]) -> None:
-    """Writes the zip, which is there as a whole or not at all."""
+    """Writes the zip atomically."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -304,7 +304,7 @@ def _archive(source: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _manifest(source: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
-    """The manifest. ValueError for one that is none, or of another version of the file."""
+    """The manifest. ValueError if it is invalid, or has another version."""
     try:
         found: dict[str, Any] = json_text.parsed(_read(archive, _MANIFEST))
         version = found["format"]
@@ -319,7 +319,7 @@ def _manifest(source: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> bytes:
-    """A file of the zip. ValueError where it is missing, damaged or too large."""
+    """A file of the zip. ValueError if it is missing, damaged or too large."""
     try:
         info = archive.getinfo(name)
         if info.file_size > caches.LARGEST:
@@ -330,7 +330,7 @@ def _read(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _checked(archive: zipfile.ZipFile, key: str) -> tuple[bytes, bytes]:
-    """The record and the library of a kernel. _LeftOutError; ValueError where it is not whole."""
+    """The record and the library of a kernel. ValueError if it is damaged; _LeftOutError."""
     if not _KEY.fullmatch(key):
         raise ValueError("that is no name of a kernel")
     content = _read(archive, f"records/{key}")
@@ -344,7 +344,7 @@ def _checked(archive: zipfile.ZipFile, key: str) -> tuple[bytes, bytes]:
 def _notes(
     archive: zipfile.ZipFile, manifest: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, bytes]]:
-    """Timings and refusals of the zip that are whole and of use: folder, name and content."""
+    """Undamaged timings and refusals of the zip that can be used: folder, name and content."""
     for name in archive.namelist():
         folder, _, own = name.partition("/")
         if folder not in ("timings", "refusals"):

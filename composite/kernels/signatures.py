@@ -1,8 +1,8 @@
-"""The signatures that TVM leaves in the libraries that it compiles.
+"""The signatures in libraries that TVM compiled.
 
-A compiled function says what it was to be passed when it is passed something else, so its library
-has a text such as `row_sums(rows: Tensor([n, m], float32), sums: Tensor([n], float32))`. It is a
-message for people, in Python's syntax; what cannot be read in it is taken for unknown.
+The error messages of a compiled function contain its signature, so its library has a text such as
+`row_sums(rows: Tensor([n, m], float32), sums: Tensor([n], float32))`. It is meant for people and
+has Python's syntax; parts that cannot be parsed are treated as unknown.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 ALIGNMENT = 64
 """What the code that TVM compiles assumes the addresses of tensors to be multiples of."""
 
-_NUMBER = ("T.int32", "T.int64")  # of a number whose type TVM writes down
+_NUMBER = ("T.int32", "T.int64")  # of numbers that TVM prints with a type
 
 
 class Parameter(NamedTuple):
-    """One tensor that a function is passed.
+    """A tensor argument of a function.
 
     Attributes:
-        name: as it was given to TVM.
-        dtype: as TVM and TensorFlow call it.
-        dims: sizes; a text for one that varies: a name, or an expression of names.
+        name: its name in TVM.
+        dtype: its name in TVM and TensorFlow.
+        dims: sizes; a varying dim is a text, a name or an expression of names.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Parameter(NamedTuple):
 
 
 def signature(library: bytes, function: str) -> tuple[Parameter, ...] | None:
-    """The tensors that a function is passed: inputs, then outputs. None where that is not said."""
+    """The tensor arguments of a function, inputs then outputs; None if they are unknown."""
     text = re.compile(rb"(?<![\w.])" + re.escape(function.encode()) + rb"\(([ -~]*)\)\0")
     found = {match[1] for match in text.finditer(library)}
     if len(found) != 1:
@@ -45,13 +45,13 @@ def signature(library: bytes, function: str) -> tuple[Parameter, ...] | None:
 
 
 def parsed(dim: str) -> int | str:
-    """A dim as TVM prints it, as a Parameter has it. ValueError or SyntaxError if it is none."""
+    """Parses a dim that TVM printed. ValueError or SyntaxError if it is invalid."""
     return _dim(ast.parse(dim, mode="eval").body)
 
 
 def evaluate(dim: str, sizes: Mapping[str, Any]) -> Any:
-    """A dim of a parameter, of the values of its names: numbers, or tensors."""
-    return eval(dim, {"__builtins__": {}}, dict(sizes))  # arithmetic: see _Plain
+    """The value of a dim for given values of its names, which are numbers or tensors."""
+    return eval(dim, {"__builtins__": {}}, dict(sizes))  # _Plain permits arithmetic only
 
 
 def names(dim: str) -> set[str]:
@@ -60,7 +60,7 @@ def names(dim: str) -> set[str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parameters of a signature: what stands between commas outside of brackets."""
+    """Splits a signature at the commas outside of brackets."""
     depth, begin = 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "([") - (letter in ")]")
@@ -85,7 +85,7 @@ def _dim(node: ast.expr) -> int | str:
 
 
 class _Plain(ast.NodeTransformer):
-    """Lets arithmetic of a dim be, and makes numbers of `T.int64(1)`; ValueError for others."""
+    """Keeps arithmetic, turns `T.int64(1)` into a number, and raises ValueError for the rest."""
 
     _ARITHMETIC = (
         ast.BinOp, ast.Name, ast.Constant, ast.Load,

@@ -1,6 +1,6 @@
-"""What compiles: the sources of our own compiler, and the versions of others.
+"""The versions of the compilers: hashes of our own sources, and the versions of packages.
 
-This module imports the standard library only: finding out that nothing has changed takes no time.
+This module imports only the standard library, so that checking for changes is fast.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from importlib import metadata, resources
 from pathlib import Path
 
-# In code or not: a file too many does no harm.
+# Anywhere in the text, comments included: an unneeded file does no harm.
 _IMPORT = re.compile(
     r"^\s*(?:from|import)\s+composite\.compiler\b\.?([\w.]*)(?:\s+import\s+(\([^)]*\)|[^\n]*))?",
     re.MULTILINE,
@@ -21,9 +21,9 @@ _IMPORT = re.compile(
 
 @functools.lru_cache(maxsize=1)
 def toolchain() -> tuple[tuple[str, str], ...]:
-    """What compiles a kernel: names and versions. Our compiler's version is that of its sources.
+    """Names and versions of what compiles kernels. Our compiler's version is a hash of its sources.
 
-    TensorFlow is in it because a kernel's accuracy is told by comparing it with TensorFlow's ops.
+    It contains TensorFlow, because the accuracy of kernels is found by comparison with its ops.
     """
     root = Path(str(resources.files("composite").joinpath("compiler")))
     names = ("apache-tvm", "apache-tvm-ffi", "tensorflow", "tensorflow-cpu")
@@ -31,7 +31,7 @@ def toolchain() -> tuple[tuple[str, str], ...]:
 
 
 def versions(distributions: Iterable[str]) -> dict[str, str]:
-    """The versions of those distributions that are installed."""
+    """The versions of these distributions, as far as they are installed."""
     found = {}
     for name in distributions:
         try:
@@ -42,7 +42,7 @@ def versions(distributions: Iterable[str]) -> dict[str, str]:
 
 
 def digest(root: Path, paths: Iterable[Path]) -> str:
-    """The hash of files under a folder: their names there, and their bytes; 16 hex digits."""
+    """The hash of the relative names and contents of files in a folder, 16 hex digits."""
     found = hashlib.sha256()
     for path in sorted(paths):
         found.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
@@ -50,9 +50,9 @@ def digest(root: Path, paths: Iterable[Path]) -> str:
 
 
 def sources(root: Path) -> set[Path]:
-    """The sources that make kernels: `tvm` in the compiler's folder, and all that it imports of it.
+    """The sources that make kernels: the compiler's `tvm`, and what it imports of the compiler.
 
-    The front end is none of them: what it does is in the expansion.
+    The front end is not one of them, since its effects are in the expansion.
     """
     there = {path.relative_to(root).as_posix() for path in root.rglob("*.py")}
     found = {name for name in there if name.startswith("tvm/")}
@@ -65,7 +65,7 @@ def sources(root: Path) -> set[Path]:
 
 
 def _imported(source: Path) -> Iterator[str]:
-    """Under the compiler's folder, the files that what a source imports may be."""
+    """The files in the compiler's folder that the imports of a source may refer to."""
     for module, names in _IMPORT.findall(source.read_text(encoding="utf-8")):
         folder = module.replace(".", "/")
         for name in ("", *re.findall(r"\w+", names)):

@@ -1,12 +1,12 @@
-"""The file of what tuning found: for each kernel, every candidate that was tried, and which won.
+"""Tuning databases: for each kernel, every candidate that was tried, and the winner.
 
-A candidate is named by the digest of its loops, so a time belongs to the code that was measured: a
-compiler with more candidates finds the old ones there, and one that writes other loops does not
-take their times for its own. Times belong to a kind of machine. Files are merged by union; what two
-know differently, the one with more rounds knows better.
+A candidate is identified by the digest of its loops, so that times belong to the measured code. A
+compiler with more candidates still finds the old ones, and a compiler that writes different loops
+does not use their times. Times belong to a kind of machine. Merging two files takes their union; if
+they disagree, the result with more rounds is kept.
 
-The file is JSON, for people to read and to keep beside sources. It chooses among candidates that
-the compiler has, and can do nothing else.
+The file is JSON, so that people can read it and keep it with their sources. It can only choose
+among the compiler's candidates.
 
 Not for: when to tune, which record serves a call (`chosen`).
 """
@@ -32,20 +32,20 @@ FORMAT = 1
 
 
 class Measured(NamedTuple):
-    """A candidate beside the default kernel, on one kind of machine."""
+    """The times of a candidate and of the default kernel on one kind of machine."""
 
     us: float
     default_us: float
-    ratio: float  # of the two, the median over the rounds
+    ratio: float  # the ratio of the two, median over the rounds
     low: float  # its quartiles
     high: float
     rounds: int
-    against: str  # the default's code
+    against: str  # the code of the default kernel
 
 
 @dataclass
 class Trial:
-    """A candidate: what was chosen, and its times by machine, or why it is not used."""
+    """A candidate: its choices, and its times by machine or the reason why it is not used."""
 
     choices: dict[str, Value]
     machines: dict[str, Measured] = field(default_factory=dict)
@@ -53,19 +53,19 @@ class Trial:
 
 
 class Winner(NamedTuple):
-    """What a kernel is to be on one kind of machine; its code is the default's if none was faster.
+    """The winner on one kind of machine, which is the default if no candidate was faster.
 
-    `measured` is of a second, longer comparison.
+    `measured` comes from a second, longer comparison.
     """
 
     code: str
     measured: Measured
-    trials: int  # how many candidates it was chosen from
+    trials: int  # the number of candidates
 
 
 @dataclass
 class Record:
-    """All that is known of one kernel: `op` and `call` are for people, trials by their code."""
+    """The results for one kernel: `op` and `call` are for people, trials are keyed by code."""
 
     op: str
     call: str
@@ -74,7 +74,7 @@ class Record:
     winners: dict[str, Winner] = field(default_factory=dict)  # by machine
 
     def merge(self, other: Record, *, newer: bool = False) -> None:
-        """Takes in what another record of the same kernel knows, which may be known to be newer."""
+        """Merges another record of the same kernel, which takes precedence if it is `newer`."""
         for code, theirs in other.trials.items():
             mine = self.trials.setdefault(code, Trial(theirs.choices))
             for machine, measured in theirs.machines.items():
@@ -89,7 +89,8 @@ class Record:
 
 
 def _weight(measured: Measured) -> tuple[Any, ...]:
-    return (measured.rounds, *measured)  # a total order: whoever is merged first
+    # A total order: the order of merging is irrelevant.
+    return (measured.rounds, *measured)
 
 
 def _rank(winner: Winner) -> tuple[Any, ...]:
@@ -97,7 +98,7 @@ def _rank(winner: Winner) -> tuple[Any, ...]:
 
 
 class Damaged(ValueError):  # noqa: N818 - says what the file is
-    """The file is no database, or one of another version; the message says what to do."""
+    """The file is not a database, or has another version; the message says what to do."""
 
 
 class Database:
@@ -108,7 +109,7 @@ class Database:
 
     @classmethod
     def read(cls, path: Path) -> Database:
-        """OSError when it cannot be read, Damaged when it is no database. Missing is not empty."""
+        """Reads a file. OSError if that fails, or it is missing; Damaged if it is no database."""
         try:
             return cls.parse(path.read_text(encoding="utf-8"))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -120,7 +121,7 @@ class Database:
 
     @classmethod
     def parse(cls, text: str) -> Database:
-        """The database of a text; ValueError, KeyError or TypeError when it is none."""
+        """Parses a database. ValueError, KeyError or TypeError if it is invalid."""
         content = json_text.parsed(text)
         if content["format"] != FORMAT:
             raise Damaged(
@@ -129,7 +130,7 @@ class Database:
         return cls({str(key): _record(value) for key, value in content["kernels"].items()})
 
     def text(self) -> str:
-        """The same for the same content."""
+        """The database as text, equal for equal contents."""
         kernels = {key: dataclasses.asdict(self.records[key]) for key in sorted(self.records)}
         for record in kernels.values():
             for trial in record["trials"].values():
@@ -141,14 +142,14 @@ class Database:
         return json.dumps({"format": FORMAT, "kernels": kernels}, indent=1, sort_keys=True) + "\n"
 
     def merge(self, other: Database, *, newer: bool = False) -> None:
-        """Takes in another one; the order makes no difference, unless that one is `newer`."""
+        """Merges another database. The order does not matter unless that one is `newer`."""
         for key, record in other.records.items():
             self.records.setdefault(key, Record(record.op, record.call, record.target)).merge(
                 record, newer=newer
             )
 
     def write(self, path: Path) -> None:
-        """Replaces a file by this, in one step. OSError when that cannot be done."""
+        """Replaces a file atomically. OSError if that fails."""
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -160,11 +161,9 @@ class Database:
             raise
 
     def add_to(self, path: Path) -> None:
-        """Merges what was just found into a file, which is made where there is none.
+        """Merges new results into a file, which is created if it is missing.
 
-        Others may do so meanwhile.
-
-        OSError or Damaged, as `read`.
+        Other processes may do so at the same time. OSError or Damaged, as `read`.
         """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path):

@@ -1,9 +1,8 @@
-"""Whose turn it is: several kernels are made at once, and each is measured while none is made.
+"""Turns of threads: several kernels are made at the same time, but a kernel is measured alone.
 
-Else what is made would take processors from what is measured. Who measures goes before who makes,
-so that kernels that are ready are used; a few of them wait while others are being made. What a
-measurement needs is prepared while others are made. Threads of one process take turns; other
-processes have turns of their own.
+Otherwise making kernels would take processors from a measurement. Measuring has priority, so that
+finished kernels are used soon; a few of them wait while others are being made. Measurements are
+prepared while other kernels are made. Only the threads of one process take turns with each other.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ from collections.abc import Iterator
 from composite.compiler import account
 from composite.compiler_process import client
 
-_WAITING = 4  # kernels that wait to be measured while others are made
+_WAITING = 4  # how many kernels may wait to be measured while others are made
 
 
 class Turns:
     """The turns of a process's threads. A thread takes one at a time."""
 
     def __init__(self, most: int) -> None:
-        """`most`: kernels that are made at once."""
+        """`most`: how many kernels are made at the same time."""
         self._most = most
         self._changed = threading.Condition()
         self._making = 0
-        self._preparing = 0  # that wait for it
-        self._waiting = 0  # to measure
+        self._preparing = 0  # threads that wait for a turn
+        self._waiting = 0  # threads that wait to measure
         self._is_measuring = False
 
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:
-        """While a kernel is made."""
+        """Holds a turn to make a kernel."""
         with account.step("turn"), self._changed:
             self._changed.wait_for(self._may_make)
             self._making += 1
@@ -44,7 +43,7 @@ class Turns:
 
     @contextlib.contextmanager
     def preparing(self) -> Iterator[None]:
-        """While the measurement of a kernel is prepared: it is one of those that are made."""
+        """Holds a turn to prepare a measurement, which counts as making a kernel."""
         with account.step("turn"), self._changed:
             self._preparing += 1
             self._changed.wait_for(self._has_room)
@@ -70,7 +69,7 @@ class Turns:
 
     @contextlib.contextmanager
     def measuring(self) -> Iterator[None]:
-        """While a kernel is measured."""
+        """Holds a turn to measure a kernel."""
         with account.step("turn"), self._changed:
             self._waiting += 1
             self._changed.wait_for(lambda: not self._making and not self._is_measuring)
@@ -91,7 +90,7 @@ class _Process:
         self.turns = Turns(client.PROCESSES)
 
     def in_child(self) -> None:
-        """Called in a process that was just forked: threads that are not here have no turn."""
+        """Resets the turns in a forked child, which does not have the parent's threads."""
         self.turns = Turns(client.PROCESSES)
 
 

@@ -1,7 +1,9 @@
-"""Kernels for GPUs that a built library brings unchecked: checked and measured where they run.
+"""Unchecked kernels for GPUs from built libraries, which are checked and measured where they run.
 
-The library was built where no such GPU was. The first call that one covers asks for it, as calls
-ask for kernels that are to be made; nothing is compiled. Not for: making kernels (produce.py).
+The library was built on a machine without such a GPU. The first call that a kernel covers requests
+it, as calls request kernels that have to be made, but nothing is compiled.
+
+Not for: making kernels (produce.py).
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ def serve(
     *,
     must_be_known: bool = False,
 ) -> Outcome:
-    """Checks and measures the kernel of a request, or takes what an earlier process found.
+    """Checks and measures the kernel of a request, or uses the results of an earlier process.
 
-    Arguments as those of produce.produce. Raises verify.Mismatch, Claimed as produce does, and
-    gpu.Missing where the GPU is not the process's own.
+    Takes the arguments of produce.produce. Raises verify.Mismatch, Claimed as produce does, and
+    gpu.Missing if this process does not have the GPU.
     """
     brought = KernelRecord.parse(NodeDef.FromString(request.unchecked))
-    brought = replace(brought, device=request.device)  # what is portable names its lowest level
-    which = sha256(brought.serialize() + request.image)  # no order of fields is in it
+    brought = replace(brought, device=request.device)  # portable code names its lowest level
+    which = sha256(brought.serialize() + request.image)  # independent of the order of fields
     key = produce.identity(request).entry_key(f"{brought.target}, brought as {which}")
     with cache.claims.claim(key):
         refusals.check(cache, key, request.op)
@@ -41,7 +43,7 @@ def serve(
         if must_be_known and (known is None or verdicts.stored(cache, key, request) is None):
             raise produce.Unknown(produce.NO_THREADS)
         made = _checked(request, cache, key, brought) if known is None else known[0]
-        return produce.settled(request, cache, key, made, stopping)  # its code is the library's
+        return produce.settled(request, cache, key, made, stopping)  # its code is in the library
 
 
 def _checked(request: KernelRequest, cache: Cache, key: str, brought: KernelRecord) -> KernelRecord:

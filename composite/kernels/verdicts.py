@@ -1,7 +1,7 @@
-"""From an installed kernel to an installed verdict: measure it, or take what was measured before.
+"""Gives an installed kernel its verdict, from a new measurement or from an earlier one.
 
-The call that asked for the kernel is measured first, and its verdict serves while other sizes of
-the class follow. What the cache holds stands: a kernel is measured once on a machine.
+The size of the requested call is measured first, and its verdict is used while other sizes of the
+class are measured. Results in the cache are final: a kernel is measured once on a machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from composite.kernels.measure import HOST, measure, sweep
 from composite.ops import call, call_arguments, function_op, functions
 from composite.progress import activity
 
-# Of one node, as far as it can be told beforehand: a size that takes longer is not measured.
+# The longest estimated time of a node; sizes that take longer are not measured.
 _LONGEST_US = 4000.0
 
 _of_functions: dict[str, dict[tuple[str, tuple[Dims, ...]], KernelRecord]] = {}
@@ -42,7 +42,7 @@ def verdict(
     request: KernelRequest,
     stopping: Callable[[], bool],
 ) -> Decision:
-    """Installs a record again with its verdict, measured here or by an earlier process."""
+    """Reinstalls a record with its verdict, measured here or by an earlier process."""
     decision = stored(cache, key, request)
     if decision is not None:
         install(made, decision)
@@ -52,7 +52,7 @@ def verdict(
         if stopping():
             return decision
     assert decision is not None, "the size of the call that asked is always measured"
-    # Another process may have been quicker. Its verdict stands, so that both take one path.
+    # Another process may have measured it first. Its verdict is kept, so that both agree.
     theirs = stored(cache, key, request)
     if theirs is not None:
         install(made, theirs)
@@ -66,18 +66,18 @@ def verdict(
 
 
 def machine(request: KernelRequest) -> str:
-    """The kind of machine that times of a request's kernels are valid for."""
+    """The kind of machine for which times of a request's kernels are valid."""
     return keys.machine(gpu.model(request.device) if request.device else "")
 
 
 def stored(cache: Cache, key: str, request: KernelRequest) -> Decision | None:
-    """What was measured on a machine of this kind."""
+    """The times measured on this kind of machine."""
     text = cache.load_timings(key, machine(request))
     return None if text is None else decisions.from_json(text)
 
 
 def install(made: KernelRecord, decision: Decision) -> None:
-    """Installs a record again, with what was measured."""
+    """Reinstalls a record with measured times."""
     points = decision.points
     measured = replace(
         made,
@@ -95,39 +95,42 @@ def install(made: KernelRecord, decision: Decision) -> None:
 
 
 def of_function(function: str) -> list[KernelRecord]:
-    """The kernels of a function without a name of its own, with what was measured of them.
+    """The kernels of an unnamed function with their measured times.
 
-    What saves such functions with a model takes their kernels along. Not for the kernels of ops,
-    which libraries are built of from stated calls.
+    They are saved together with models that contain such functions. Not for kernels of ops, which
+    belong to built libraries.
     """
     return list(_of_functions.get(function, {}).values())
 
 
 @account.step("install")
 def put(made: KernelRecord) -> None:
-    """Gives a record to the runtime, in the place of an earlier one of the same kernel."""
+    """Gives a record to the runtime, where it replaces an earlier one of the same kernel."""
     native.call("composite_install", made.to_node_def())
 
 
 def measured(
     made: KernelRecord, request: KernelRequest, before: Decision | None = None
 ) -> Iterator[Decision]:
-    """Measures an installed kernel: decides on the call that asked alone, then on its class.
+    """Measures an installed kernel: decides for the requested call first, then for its class.
 
-    `before` is an earlier decision on the same kernel and machine: close results keep its verdicts.
+    `before` is an earlier decision on the same kernel and machine, which decides close results.
     """
     activity.step("measure")
     dims, constants = request.in_shapes, request.constants
     values, *around = shapes.to_measure(request, made.minimums, made.divisors)
     asked = shapes.size(values)
     exact = shapes.substitute(dims, values)
-    dtypes = functions.body(expand(request, exact)).input_dtypes
     node, sizes = node_of(request), request.size_inputs
+    body = functions.body(expand(request, exact))
+    dtypes = body.input_dtypes
+    fuses = not functions.has_empty_product(body, shapes.of_inputs(exact, sizes))
     device = gpu.device_name(request.device) if request.device else HOST
     own = specs(shapes.of_inputs(exact, sizes), dtypes)
     values_of_sizes = shapes.of_sizes(exact, sizes)
-    settle = before is None  # which decides where a result is close
-    times = {asked: measure(*node, own, constants, values_of_sizes, device, settle=settle)}
+    settle = before is None  # which decides close results
+    first = measure(*node, own, constants, values_of_sizes, device, settle=settle, fuses=fuses)
+    times = {asked: first}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
     others = [v for v in around if longest * shapes.size(v) / asked <= _LONGEST_US]
@@ -139,8 +142,8 @@ def measured(
         of_cases = [shapes.of_sizes(case, sizes) for case in cases]
         given = [shapes.of_inputs(case, sizes) for case in cases]
         varied = specs(shapes.of_inputs(unknown, sizes), dtypes)
-        found = sweep(*node, varied, given, constants, of_cases, device)
-    except (tf.errors.OpError, ValueError) as error:  # a body that needs the dim to expand
+        found = sweep(*node, varied, given, constants, of_cases, device, fuses=fuses)
+    except (tf.errors.OpError, ValueError) as error:  # the body cannot be expanded without the dim
         logger.info("%s: kernel %s is measured at one size: %s", request.op, made.name, error)
         return
     times |= {shapes.size(v): t for v, t in zip(others, found, strict=True)}
@@ -150,12 +153,12 @@ def measured(
 def measured_library(
     made: KernelRecord, request: KernelRequest, library: Path, before: Decision | None = None
 ) -> Decision:
-    """Measures a linked kernel that is not installed yet; this process has it from then on."""
+    """Measures a linked kernel that is not installed yet, which installs it."""
     digest = keys.sha256(library.read_bytes())
     trial = replace(made, library=str(library), library_sha256=digest)
     put(trial)
     *_, decision = measured(trial, request, before)
-    # Left unmeasured, it would stand in the way of an equal one that served calls before.
+    # An unmeasured kernel would block an equal one that served calls before.
     install(trial, decision)
     return decision
 
@@ -169,9 +172,9 @@ Keywords = Callable[[Sequence[Any]], dict[str, Any]]
 
 
 def node_of(request: KernelRequest) -> tuple[str, Keywords, dict[str, AttrValue]]:
-    """The nodes that a request is about, as `measure` takes them first.
+    """The first arguments of `measure` for a request.
 
-    The op, the keywords of a call with some inputs, and what it is stamped with.
+    These are the op, a function from inputs to the keywords of a call, and the stamps of a node.
     """
     definition = call.op_def(request.op)
     derived, attrs = call_arguments.inferred(definition), request.attrs

@@ -1,13 +1,13 @@
-"""Compares a new kernel with the expansion, before anybody is given its results.
+"""Compares a new kernel with the expansion before its results are used.
 
-Floating outputs are held against the expansion computed in float64, within the bounds of
-`tolerance`, on ordinary inputs and on those of `adversarial`; infinities and NaNs stand where the
-expansion has them, unless the kernel leaves such inputs to it. The rest must be equal. Inputs and
-outputs lie at addresses with no alignment but that of an element, and outputs between guards, so a
-kernel that assumes more or writes outside is found here. One whose accesses are not all proven has
-run before in a build that ends the call in front of an access outside of its buffer. All of this
-holds for one task in each parallel loop and for several, whose results may differ in rounding only;
-and for outputs that lie in the memory of an input, where they may.
+Floating outputs are compared with the expansion in float64, within the bounds of `tolerance`, on
+ordinary inputs and on those of `adversarial`. Infinities and NaNs must be where the expansion has
+them, unless the kernel leaves such inputs to the expansion. All other outputs must be equal. Inputs
+and outputs are only aligned to an element, and outputs lie between guards, so that a kernel that
+assumes more alignment or writes outside is detected. If some accesses of a kernel are not proven to
+be in bounds, a build of it with guards runs first, which ends the call before an access outside of
+a buffer. All of this is done with one task in each parallel loop and with several, whose results
+may differ in rounding only, and with outputs in the memory of inputs, where that is allowed.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ Array = np.ndarray[Any, Any]
 Forwards = Sequence[Sequence[int]]
 
 _GUARD = 32  # elements
-_TASKS = 3  # neither a divisor of the usual sizes nor so many that small loops have too few parts
+_TASKS = 3  # does not divide the usual sizes, and is small enough for small loops
 
 
 class Accuracy(NamedTuple):
-    """How near a kernel was to its expansion on all inputs of its check."""
+    """How close a kernel was to its expansion on all inputs of its check."""
 
-    error: float  # the largest, to two digits; 0 when every output was equal
+    error: float  # the largest error, to two digits; 0 if all outputs were equal
     unit: str
-    same_bits: bool  # whether every output had the expansion's bits
-    algebra: str = ""  # what is said of it over the ring; "" where it was not compared so
+    same_bits: bool  # whether all outputs had the bits of the expansion
+    algebra: str = ""  # the result of the comparison by algebra; "" if there was none
 
 
 class Mismatch(Exception):  # noqa: N818 - the verdict on a kernel
-    """The kernel does not compute what the expansion does; the message says how far off."""
+    """The kernel computes something else than the expansion; the message has the difference."""
 
 
 def check(  # noqa: PLR0913, PLR0917 - a kernel and all that it is compared on
@@ -57,18 +57,18 @@ def check(  # noqa: PLR0913, PLR0917 - a kernel and all that it is compared on
     forwards: Forwards = (),
     guarded: str = "",
 ) -> Accuracy:
-    """Runs the kernel on ordinary inputs of each case's shapes, on adversarial ones of the last's.
+    """Runs the kernel on ordinary inputs of each case, and on adversarial ones of the last.
 
-    `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes; `packed` is
-    what the kernel takes after its outputs, `forwards` the inputs that each output may lie in,
-    `guarded` the name of the same kernel with its accesses guarded, if there is one.
-    Mismatch when an output is wrong, or an access.
+    `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes; `packed` are
+    the constants that the kernel takes after its outputs, `forwards` the inputs whose memory each
+    output may use, and `guarded` the name of the same kernel with guarded accesses, if there is
+    one. Raises Mismatch if an output or an access is wrong.
     """
     return Oracle(Samples(expansions, cases)).check(library, name, packed, forwards, guarded)
 
 
 class Oracle:
-    """What `check` compares with; other kernels are compared with the same."""
+    """The expected results of `check`, with which several kernels can be compared."""
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self._samples = samples
@@ -85,16 +85,16 @@ class Oracle:
     ) -> Accuracy:
         """As the function `check`.
 
-        `alignment`: what all addresses are multiples of, where that is more than an element's.
+        `alignment`: of all addresses, if the kernel needs more than that of an element.
         """
         run = partial(results, library, name, packed, forwards, guarded, alignment)
         return self.compare(run)
 
     @account.step("check")
     def compare(self, results: Callable[[Sample], Iterable[tuple[int, list[Array]]]]) -> Accuracy:
-        """Compares the outputs that `results` gives for each sample, with how many tasks did it.
+        """Compares the outputs that `results` yields for each sample, with their number of tasks.
 
-        Mismatch when an output is wrong, or `results` says so.
+        Raises Mismatch if an output is wrong, or if `results` does.
         """
         worst, same_bits, unit, refused = 0.0, True, "", ""
         for sample in self._samples:
@@ -104,12 +104,12 @@ class Oracle:
                     pairs = zip(found, sample.expected, strict=True)
                     same_bits = same_bits and all(y.tobytes() == z.tobytes() for y, z in pairs)
             except host.Refused as answer:
-                # TensorFlow looks at no index of a gather that gives no elements.
+                # TensorFlow does not check the indices of a gather with an empty result.
                 if any(y.size for y in sample.expected):
                     if not sample.draw.special and all(map(_is_finite, sample.expected)):
                         raise
                     refused = str(answer)
-                continue  # the expansion runs on such inputs
+                continue  # the expansion serves such inputs
             unit = f"|y| against {sample.source.standard} on adversarial inputs"
         if refused and not unit:
             raise Mismatch(f"it leaves all inputs to the expansion: {refused}")
@@ -125,9 +125,9 @@ def results(  # noqa: PLR0913, PLR0917 - a kernel and all that it is called with
     alignment: int,
     sample: Sample,
 ) -> Iterator[tuple[int, list[Array]]]:
-    """The outputs by one task, and by several and in place unless they are the same to the bit.
+    """Yields the outputs of one task, and of several tasks and in place if their bits differ.
 
-    Mismatch when a guard finds a wrong access, or the kernel wrote outside of its outputs.
+    Raises Mismatch if a guard finds a wrong access, or the kernel writes outside of its outputs.
     """
     if guarded:
         _run_guarded(library, guarded, sample, packed, forwards)
@@ -148,7 +148,7 @@ def _is_finite(array: Array) -> bool:
 def _run_guarded(
     library: Path, name: str, sample: Sample, packed: Sequence[Packed], forwards: Forwards
 ) -> None:
-    """Mismatch when a kernel's guards find an access outside of its buffer, or a division by 0."""
+    """Raises Mismatch if the guards find an access outside of a buffer, or a division by 0."""
     for tasks, over in ways(forwards):
         try:
             run_kernel(
@@ -161,16 +161,17 @@ def _run_guarded(
 
 
 def ways(forwards: Forwards) -> Iterator[tuple[int, dict[int, int]]]:
-    """The ways to call a kernel: by how many tasks, and which outputs lie in which inputs."""
+    """The ways to call a kernel: the number of tasks, and which outputs lie in which inputs."""
     yield 1, {}
     for over in _places(forwards):
         yield _TASKS, over
 
 
 def _places(forwards: Forwards) -> Iterator[dict[int, int]]:
-    """The outputs that lie in an input: none, then as many at once as can, until each lay in each.
+    """Assignments of outputs to the inputs in which they lie: none, then as many as possible.
 
-    As an optimizer's step, whose outputs lie in all its variables.
+    Together they cover each pair of `forwards`. In the step of an optimizer, for example, outputs
+    lie in all variables.
     """
     yield {}
     pending = [(output, one) for output, inputs in enumerate(forwards) for one in inputs]
@@ -184,7 +185,7 @@ def _places(forwards: Forwards) -> Iterator[dict[int, int]]:
 
 
 def _worst(sample: Sample, tasks: int, found: Sequence[Array]) -> float:
-    """The largest error of a kernel's outputs. Mismatch when it is more than allowed."""
+    """The largest error of a kernel's outputs. Mismatch if an error is larger than allowed."""
     worst = 0.0
     divided = f" by {tasks} tasks," if tasks > 1 else ""
     for i, outputs in enumerate(zip(found, sample.expected, sample.references, strict=True)):
@@ -205,12 +206,12 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
     alignment: int = 0,
     steps: int = host.MOST_STEPS,
 ) -> list[Array]:
-    """The outputs of a kernel, which are like the arrays of `like`, by so many tasks in each loop.
+    """Runs a kernel with this number of tasks in each loop. The outputs have the form of `like`.
 
-    `over`: by the output that takes an input's place, that input. `alignment`: of the outputs,
-    where it is more than an element's. `steps`: see `host.call`.
+    `over`: maps outputs to the inputs in whose memory they lie. `alignment`: of the outputs, if it
+    is more than that of an element. `steps`: see `host.call`.
 
-    Mismatch when it writes outside of them, RuntimeError when it refuses its arguments, TooLong.
+    Raises Mismatch if it writes outside of them, RuntimeError if it rejects its arguments, TooLong.
     """
     rooms = [np.full(y.size + 2 * _GUARD + alignment + 1, 77, y.dtype) for y in like]
     begins = [_begin(room, alignment) for room in rooms]
@@ -232,7 +233,7 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
 
 
 def _begin(room: Array, alignment: int) -> int:
-    """Where an output begins in its room, behind guards: at an aligned address, or at none."""
+    """The start of an output in its memory, after the guard: an aligned or an unaligned address."""
     if not alignment:
         return _GUARD + 1
     return _GUARD + floats.gap(room[_GUARD:], alignment)
@@ -248,7 +249,7 @@ def distance(
     reference: Reference,
     draw: adversarial.Draw = _ORDINARY,
 ) -> float:
-    """The kernel's error, as a part of the row's |y|. Mismatch when it is more than allowed."""
+    """The kernel's error relative to |y| of the row. Mismatch if it is larger than allowed."""
     if kernel.size == 0:
         return 0.0
     if not floats.is_floating(kernel):
@@ -280,18 +281,18 @@ def distance(
 def _compare_places(
     what: str, kernel: Array, expansion: Array, reference: Reference, draw: adversarial.Draw
 ) -> None:
-    """Mismatch unless infinities and NaNs stand where the expansion, or its reference, has them."""
+    """Raises Mismatch if the expansion and its reference have other infinities or NaNs."""
     exact = floats.in_range(reference.exact, kernel.dtype)
-    # Roundings decide what overflows: the expansion may do so on its way to a number, or stay below
-    # the largest where the number is beyond it. Nor are TensorFlow's ops for float32 and float64 of
-    # one mind of the erf of an infinity, or a softmax or a padded convolution of a NaN. The kernel
-    # may agree with either.
+    # Rounding decides what overflows: the expansion may overflow before a finite result, or stay
+    # finite where the exact result is too large. TensorFlow's ops for float32 and for float64 also
+    # differ in the erf of an infinity, and in a softmax or a padded convolution of a NaN. The
+    # kernel may agree with either.
     other = _differs(kernel, expansion, draw) & _differs(kernel, exact, draw)
     if draw.denormal or draw.special:
         other &= _differs(kernel, reference.own, draw)
     if other.any():
         other &= ~np.asarray(reference.undetermined())
-    # Where numbers cancel, roundings decide on which side of zero a root reads what is left.
+    # Where numbers cancel, rounding decides the sign of the rest, which a root may read.
     if _is_left(other, (_differs(kernel, run, draw) for run in reference.nearby())):
         first = int(np.flatnonzero(other)[0])
         raise Mismatch(
@@ -301,7 +302,7 @@ def _compare_places(
 
 
 def _is_left(other: Array, runs: Iterable[Array]) -> bool:
-    """Whether an element differs in each of these runs, too. Takes the others out of `other`."""
+    """Whether an element differs in all of these runs too. Clears the others in `other`."""
     for run in runs if other.any() else ():
         other &= run
         if not other.any():
@@ -314,10 +315,10 @@ def _place(flat: int, array: Array) -> str:
 
 
 def _differs(found: Array, expected: Array, draw: adversarial.Draw) -> Array:
-    """Where one is finite and the other is not, or they are not the same infinity or NaN."""
+    """Where only one of the two is finite, or they are different infinities or NaNs."""
     finite = np.isfinite(expected)
     other = np.isfinite(found) != finite
-    if draw.special and not draw.fed_back:  # else it may depend on the order of a sum
+    if draw.special and not draw.fed_back:  # otherwise it may depend on the order of a sum
         kind = (np.isnan(found) != np.isnan(expected)) | (np.sign(found) != np.sign(expected))
         other |= ~finite & kind & ~(np.isnan(found) & np.isnan(expected))
     return np.asarray(other)

@@ -103,7 +103,20 @@ def compile_call(
         fast=_fast_expression(definition, values, attrs),
         arguments=_named(values),
     )
-    scope = {f"_default_{a}": value for a, value in defaults.items()} | {
+    scope = _scope(defaults, saving, served)
+    exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)
+    function: Callable[..., Any] = scope["__call__"]
+    do_not_convert(function)
+    return function
+
+
+def _scope(
+    defaults: Mapping[str, Any],
+    saving: saving_call.SavingCalls | None,
+    served: direct.DirectOp | None,
+) -> dict[str, Any]:
+    """What the text of a call refers to."""
+    return {f"_default_{a}": value for a, value in defaults.items()} | {
         "_context": context,
         "_fast": pywrap_tfe.TFE_Py_FastPathExecute,
         "_NotOk": core._NotOkStatusException,
@@ -123,10 +136,6 @@ def compile_call(
         "_direct": served and served.call,
         "_learn": served and served.learn,
     }
-    exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)
-    function: Callable[..., Any] = scope["__call__"]
-    do_not_convert(function)
-    return function
 
 
 def do_not_convert(entity: Any) -> None:

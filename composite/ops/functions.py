@@ -85,6 +85,20 @@ def imported(graph_def: Any) -> tf.Graph:
     return graph
 
 
+def has_empty_product(source: Body, shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether an operand of a MatMul is known to be empty, for inputs of these shapes."""
+    graph = GraphDef()
+    graph.CopyFrom(source.graph_def)
+    given = dict(zip(source.inputs, shapes, strict=True))
+    for node in graph.node:
+        if node.name in given:
+            node.attr["shape"].shape.CopyFrom(tf.TensorShape(given[node.name]).as_proto())
+    operands = (
+        x.shape for op in imported(graph).get_operations() if op.type == "MatMul" for x in op.inputs
+    )
+    return any(shape.rank is not None and 0 in shape.as_list() for shape in operands)
+
+
 def inline(source: Body, inputs: Sequence[Any], name: str = "") -> list[Any]:
     """The nodes of `source` in the current graph, fed with `inputs`. Returns its output tensors."""
     outputs: list[Any] = tf.graph_util.import_graph_def(

@@ -121,6 +121,11 @@ class Source:
 
         return self._run(given, self._roundings._replace(results=moved, sums=summed))
 
+    def moved(self, inputs: Sequence[Array]) -> Iterator[list[Array]]:
+        """The outputs of runs that are `rounded` in all ways that a result is judged by."""
+        for seed in range(_RUNS + _GENTLE_RUNS):
+            yield self.rounded(inputs, seed, 1.0 if seed < _RUNS else _GENTLE_SHARE)
+
     @property
     def standard(self) -> str:
         """What the error is measured against."""
@@ -214,8 +219,7 @@ class Source:
         if self._roundings.factors is not None:
             cut = Roundings(factors=_of_tensors(floats.cut_to_tensor_float_32))
             yield self._run(inputs, cut)
-        for seed in range(_RUNS + _GENTLE_RUNS):
-            yield self.rounded(inputs, seed, 1.0 if seed < _RUNS else _GENTLE_SHARE)
+        yield from self.moved(inputs)
         for seed in range(_FLUSHED_RUNS if self._is_wider else 0):
             flush = floats.Flusher(seed)
             yield self._run_flushed(inputs, flush)

@@ -12,7 +12,7 @@ Not for: where the reference comes from, and what else must agree (dtypes, infin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -65,6 +65,8 @@ class Reference(NamedTuple):
         undetermined: Gives where the order of a sum that overflows decides what the result is.
         roundings: How many rounding errors the ops have together, in units of eps * |y|.
         of_nearby: What multiples of what other roundings do are allowed.
+        moved: Gives more such results, each op's as far off as is stated; asked after `nearby`.
+        of_moved: What multiples of what those do are allowed.
     """
 
     exact: Array
@@ -75,6 +77,15 @@ class Reference(NamedTuple):
     undetermined: Callable[[], Any] = bool
     roundings: float = _ROUNDINGS
     of_nearby: float = _OF_OWN
+    moved: Callable[[], Iterable[Array]] = tuple
+    of_moved: float = OF_MOVED
+
+    def reruns(self) -> Iterator[tuple[Array, float]]:
+        """The results with other roundings, each with the multiples that are allowed."""
+        for run in self.nearby():
+            yield run, self.of_nearby
+        for run in self.moved():
+            yield run, self.of_moved
 
 
 def judge(found: Array, reference: Reference) -> Verdict:
@@ -102,9 +113,9 @@ def judge(found: Array, reference: Reference) -> Verdict:
         bound = np.where(np.reshape(reference.undetermined(), -1), np.inf, bound)
     if (distance > bound).any():
         noise = np.zeros_like(noise)
-        for other in reference.nearby():
+        for other, multiple in reference.reruns():
             noise = np.maximum(noise, _distance(_wide(other), exact, known, beyond))
-            bound = np.maximum(bound, allowed(noise, reference.of_nearby))
+            bound = np.maximum(bound, allowed(noise, multiple))
             if not (distance > bound).any():
                 break
     if not (distance > bound).any():

@@ -72,18 +72,25 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
         saved_model.require_outside(Path(model), Path(path))
     with replaced(Path(path)) as folder:
         _write(model, folder, signatures, options)
-        shutil.rmtree(folder / contents.FOLDER, ignore_errors=True)  # of the model that was read
-        saved = saved_model.read(folder)
-        if update:
-            saved_model.change(saved, folder, graph_protos.updated)
-        found = saved_model.composites(saved)
-        needed = _needed(found)
-        inside = _libraries(needed, libraries) if ops == "inside" else []
-        if ops == "portable" and found:
-            saved_model.change(saved, folder, graph_protos.to_portable)
-            needed = ()
-        if needed or tvm_libraries.called(saved):
-            info.write(contents.Contents(needed, contents.copied(inside, folder)), folder)
+        _convert(folder, ops, libraries, update=update)
+
+
+def _convert(
+    folder: Path, ops: Form, libraries: Sequence[str | os.PathLike[str]], *, update: bool
+) -> None:
+    """Gives a SavedModel that was just written the form that is asked for."""
+    shutil.rmtree(folder / contents.FOLDER, ignore_errors=True)  # of the model that was read
+    saved = saved_model.read(folder)
+    if update:
+        saved_model.change(saved, folder, graph_protos.updated)
+    found = saved_model.composites(saved)
+    needed = _needed(found)
+    inside = _libraries(needed, libraries) if ops == "inside" else []
+    if ops == "portable" and found:
+        saved_model.change(saved, folder, graph_protos.to_portable)
+        needed = ()
+    if needed or tvm_libraries.called(saved):
+        info.write(contents.Contents(needed, contents.copied(inside, folder)), folder)
 
 
 def _save_keras(

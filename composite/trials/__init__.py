@@ -1,1 +1,1 @@
-"""Calls that functions are tried with: inputs that are drawn, and how far results moved."""
+"""Trial calls of functions: drawn inputs, and how far results differ."""

@@ -1,4 +1,4 @@
-"""Inputs of one call, drawn where nobody gave them."""
+"""Draws the inputs of a call that the user did not give."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-SIZE = 8  # of a dim that is not known
+SIZE = 8  # of an unknown dim
 
 
 def drawn(specs: Any, size: int | Callable[[int], int] = SIZE, texts: Sequence[bytes] = ()) -> Any:
-    """Tensors of these specs, in their structure: floats of [0, 1), integers 0 and 1.
+    """Random tensors for these specs, in their structure: floats in [0, 1), integers 0 and 1.
 
-    `size` is that of dims that are not known, or tells it of an axis. A tensor of strings has
-    `texts` in turn. Ragged and sparse ones have the elements of such tensors. ValueError for a spec
-    without a rank, and of strings where there are no texts.
+    `size` is the size of unknown dims, or a function that gives it for an axis. Tensors of strings
+    repeat `texts`. Ragged and sparse tensors hold the elements of such dense ones. ValueError for a
+    spec of unknown rank, and for a spec of strings without `texts`.
     """
     random = np.random.default_rng(0)
     size_of = (lambda _: size) if isinstance(size, int) else size
@@ -49,8 +49,9 @@ def drawn(specs: Any, size: int | Callable[[int], int] = SIZE, texts: Sequence[b
 
 
 def others(size: int) -> list[Callable[[int], int]]:
-    """Sizes, by axis, of calls that differ from one drawn with `size` in all dims not known.
+    """Functions from axis to size for calls that differ from one with `size` in all unknown dims.
 
-    No two axes are equal, so that kernels do not take them for one; the last is a batch of one.
+    Axes have different sizes, so that kernels do not treat them as equal. The last call has a batch
+    of 1.
     """
     return [lambda axis: 2 * size + axis, lambda axis: 2 * size + axis if axis else 1]

@@ -1,4 +1,4 @@
-"""The results of two calls beside each other: how far the one moved from the other."""
+"""Compares the results of two calls: how far one deviates from the other."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Deviation:
-    """The output that moved furthest.
+    """The output that deviates the most.
 
     Attributes:
         output: its index among the flattened outputs.
-        distance: its largest difference, as a part of its largest absolute value.
-        bound: how far it may be.
+        distance: its largest difference, relative to its largest absolute value.
+        bound: the distance that is allowed.
     """
 
     output: int
@@ -28,7 +28,7 @@ class Deviation:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is within its bound."""
+        """Whether the distance is within the bound."""
         return self.distance <= self.bound
 
 
@@ -36,12 +36,12 @@ UNMOVED = Deviation(0, 0.0, 0.0)
 
 
 def flat(result: Any) -> list[Array]:
-    """The outputs of a call; nothing of a handle or a variant, which nobody looks into."""
+    """The outputs of a call as arrays, without handles and variants, whose contents are unknown."""
     return [_array(tensor) for tensor in tf.nest.flatten(result, expand_composites=True)]
 
 
 def deviation(found: Sequence[Array], wanted: Sequence[Array], rtol: float | None) -> Deviation:
-    """The output that is furthest from what it was, in units of its bound."""
+    """The output with the largest distance from the expected one, in units of its bound."""
     pairs = enumerate(zip(found, wanted, strict=True))
     deviations = [_deviation_of(k, y, z, rtol) for k, (y, z) in pairs]
     return max(deviations, key=_in_bounds, default=UNMOVED)
@@ -61,14 +61,14 @@ def _deviation_of(index: int, y: Array, z: Array, rtol: float | None) -> Deviati
 
 
 def _in_bounds(deviation: Deviation) -> float:
-    """The distance as a multiple of its bound."""
+    """The distance in units of the bound."""
     if not deviation.distance:
         return 0.0
     return deviation.distance / deviation.bound if deviation.bound else float("inf")
 
 
 def _distance(y: Array, z: Array) -> float:
-    """The largest |y - z| as a part of the largest |z|; infinite where NaNs or infinities do."""
+    """The largest |y - z| relative to the largest |z|; infinite if NaNs or infinities differ."""
     finite = np.isfinite(z)
     if not np.array_equal(y[~finite], z[~finite], equal_nan=True):
         return float("inf")

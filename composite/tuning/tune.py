@@ -117,10 +117,7 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
     later.
     """
     start = time.monotonic()
-    if not isinstance(op, CompositeOp):
-        raise TypeError(f"composite.tune takes a composite op, not {op!r}")
-    if trials < 1 or (seconds is not None and seconds <= 0):
-        raise ValueError(f"composite.tune: no budget: trials={trials}, seconds={seconds}")
+    _require_tunable(op, trials, seconds)
     file = _file(database)
     known = Database.read(file) if file.exists() else Database()
     with activity.told(f"tune {op.__name__}", progress), _folder() as folder:
@@ -131,10 +128,7 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
             name, Record(op.op_name, described(space.request), space.target.key)
         )
         measurer = _measurer(space, tracker, key)
-        try:
-            session = Session(space, record, measurer, Budget(trials, seconds, start))
-        except Rejected as error:
-            raise ValueError(f"no kernel for {op.__name__}({record.call}): {error}") from error
+        session = _session(op, space, record, measurer, Budget(trials, seconds, start))
         winner = _search(session, record, _saver(file, Database({name: record})))
         choices = record.trials[winner.code].choices if winner.code in record.trials else {}
         if choices and tracker is None:
@@ -150,6 +144,28 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
         time.monotonic() - start,
         file,
     )
+
+
+def _require_tunable(op: Any, trials: int, seconds: float | None) -> None:
+    """TypeError for what is no composite op, ValueError without a budget."""
+    if not isinstance(op, CompositeOp):
+        raise TypeError(f"composite.tune takes a composite op, not {op!r}")
+    if trials < 1 or (seconds is not None and seconds <= 0):
+        raise ValueError(f"composite.tune: no budget: trials={trials}, seconds={seconds}")
+
+
+def _session(
+    op: CompositeOp,
+    space: Space,
+    record: Record,
+    measurer: Callable[[Built], Measurer],
+    budget: Budget,
+) -> Session:
+    """A session that has compiled the default kernel. ValueError where that is rejected."""
+    try:
+        return Session(space, record, measurer, budget)
+    except Rejected as error:
+        raise ValueError(f"no kernel for {op.__name__}({record.call}): {error}") from error
 
 
 @contextmanager

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from composite.compiler.tvm.ir.dims import Dim
 
 
+def reach(size: int, dilation: int) -> int:
+    """Return the number of elements from the first to the last that a window covers."""
+    return (size - 1) * dilation + 1
+
+
 @dataclass(frozen=True)
 class Window:
     """Windows that slide over the rows and the columns of images ``[N, H, W, C]``.
@@ -26,7 +31,7 @@ class Window:
     @property
     def reach(self) -> tuple[int, int]:
         """Rows and columns from the first to the last that a window covers."""
-        rows, columns = ((s - 1) * d + 1 for s, d in zip(self.size, self.dilations, strict=True))
+        rows, columns = map(reach, self.size, self.dilations)
         return rows, columns
 
     def stays_inside(self, sizes: Sequence[Dim]) -> bool:

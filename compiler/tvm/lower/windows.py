@@ -12,7 +12,7 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.tensor import Tensor
-from composite.compiler.tvm.ir.window import Window
+from composite.compiler.tvm.ir.window import Window, reach
 from composite.compiler.tvm.nodes.node import OpNode
 
 _LAYOUTS = {2: "NHWC", 3: "NDHWC"}
@@ -31,7 +31,7 @@ class Side:
     @property
     def reach(self) -> int:
         """Elements from the first to the last that a window covers."""
-        return (self.size - 1) * self.dilation + 1
+        return reach(self.size, self.dilation)
 
 
 def window_of(node: OpNode, image: Shape, size: Sequence[int]) -> Window:
@@ -64,12 +64,12 @@ def sides_of(node: OpNode, shape: Shape, size: Sequence[int]) -> list[Side]:
     padding = node.text("padding", "VALID")
     sides = []
     for i, taps in enumerate(size):
-        reach = (taps - 1) * dilations[i] + 1
+        covered = reach(taps, dilations[i])
         around = (explicit[2 + 2 * i], explicit[3 + 2 * i]) if padding == "EXPLICIT" else (0, 0)
         if padding == "SAME":
-            before, count = _same(node, shape[1 + i], strides[i], reach)
+            before, count = _same(node, shape[1 + i], strides[i], covered)
         else:
-            before, count = _stated(node, shape[1 + i], strides[i], reach, around)
+            before, count = _stated(node, shape[1 + i], strides[i], covered, around)
         sides.append(Side(taps, strides[i], dilations[i], before, count))
     return sides
 
@@ -82,27 +82,27 @@ def spatial(node: OpNode, key: str, count: int) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _same(node: OpNode, size: Dim, stride: int, reach: int) -> tuple[int, Dim]:
+def _same(node: OpNode, size: Dim, stride: int, covered: int) -> tuple[int, Dim]:
     """Return the padding in front and the number of windows of padding SAME."""
     count = dims.floordiv(size + (stride - 1), stride)
     rests = {size % stride} if isinstance(size, int) else set(range(stride))
     # The padding depends on the size by what the last step leaves over.
-    before = {max(0, reach - (rest or stride)) // 2 for rest in rests}
+    before = {max(0, covered - (rest or stride)) // 2 for rest in rests}
     if len(before) > 1:
         raise NotCovered(f"{node.op}: padding SAME with stride {stride} of unknown size")
     return before.pop(), count
 
 
 def _stated(
-    node: OpNode, size: Dim, stride: int, reach: int, around: tuple[int, int]
+    node: OpNode, size: Dim, stride: int, covered: int, around: tuple[int, int]
 ) -> tuple[int, Dim]:
     """Return the same of a padding that is stated."""
-    room = size + (sum(around) - reach + stride)
+    room = size + (sum(around) - covered + stride)
     if not isinstance(room, int):
-        if sum(around) + 1 < reach:
+        if sum(around) + 1 < covered:
             raise NotCovered(f"{node.op}: whether a window fits into an unknown size")
     elif room < 0:
-        raise NotCovered(f"{node.op}: a window of {reach} in {size}")
+        raise NotCovered(f"{node.op}: a window of {covered} in {size}")
     return around[0], dims.floordiv(room, stride)
 
 

@@ -27,6 +27,16 @@ using tensorflow::NodeDef;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
+bool HasEmptyInput(InferenceContext* context) {
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const ShapeHandle shape = context->input(i);
+    for (int d = 0; context->RankKnown(shape) && d < context->Rank(shape); ++d) {
+      if (context->Value(context->Dim(shape, d)) == 0) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 BodyShapes::BodyShapes(const Expansion& expansion, const tensorflow::FunctionBody& body,
@@ -122,6 +132,9 @@ absl::Status BodyShapes::Add(const Node* node) {
   copies_[node] = added;
   absl::Status status = refiner_.AddNode(added);
   if (!status.ok()) return WithPrefix(status, AuthorsPlace(node->def()));
+  if (node->type_string() == "MatMul") {
+    has_empty_product_ |= HasEmptyInput(refiner_.GetContext(added));
+  }
   if (node->IsIfNode()) return FollowBranches(added);
   return node->IsWhileNode() ? FollowTrips(added) : lists_.Follow(added, &refiner_);
 }
@@ -177,6 +190,7 @@ absl::Status BodyShapes::FollowBranches(const Node* node) {
     BodyShapes branch(expansion_, *body, facts);
     branch.SetLists(InputLists(node, /*first=*/1));
     TF_RETURN_IF_ERROR(branch.Run());
+    has_empty_product_ |= branch.has_empty_product();
     for (int j = 0; j < node->num_outputs(); ++j) {
       TF_ASSIGN_OR_RETURN(tensorflow::PartialTensorShape shape, branch.OutputShape(j));
       shapes[i].push_back(std::move(shape));

@@ -41,6 +41,8 @@ class BodyShapes {
   std::vector<int> WantedInputs() const;
   absl::StatusOr<tensorflow::PartialTensorShape> OutputShape(int output) const;
   ListShape OutputList(int output) const;
+  // Whether an operand of a MatMul is known to have no elements, in branches as well.
+  bool has_empty_product() const { return has_empty_product_; }
 
  private:
   absl::Status Add(const tensorflow::Node* node);
@@ -62,6 +64,7 @@ class BodyShapes {
   tensorflow::ShapeRefiner refiner_;
   std::vector<ListShape> input_lists_;  // none, or one for each input
   ListShapes lists_;
+  bool has_empty_product_ = false;
 };
 
 }  // namespace composite

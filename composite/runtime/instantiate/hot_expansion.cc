@@ -83,7 +83,7 @@ const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
 bool HotExpansion::Fit(OpKernelContext* context) {
   Signature shapes = SignatureOf(context);
   if (fitting_.contains(shapes)) return true;
-  if (!CheckShapes(*expansion_, ShapeFacts(context)).ok()) return false;
+  if (!MayRunOptimized(*expansion_, ShapeFacts(context))) return false;
   if (fitting_.size() == kFitting) fitting_.clear();
   fitting_.insert(std::move(shapes));
   return true;

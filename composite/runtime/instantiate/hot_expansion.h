@@ -46,7 +46,7 @@ class HotExpansion {
   const Form* Advance(tensorflow::FunctionLibraryRuntime* runtime,
                       tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
   void Widen(tensorflow::OpKernelContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether the shapes of these inputs fit together, for all ops of the expansion.
+  // Whether an optimized form may run for the shapes of these inputs.
   bool Fit(tensorflow::OpKernelContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // What is remembered of shapes that fit; to infer them again takes tens of microseconds.

@@ -37,4 +37,11 @@ absl::Status CheckShapes(const Expansion& expansion, absl::Span<const InputFact>
   return BodyShapes(expansion, *body, facts).Run();
 }
 
+bool MayRunOptimized(const Expansion& expansion, absl::Span<const InputFact> facts) {
+  const absl::StatusOr<const tensorflow::FunctionBody*> body = expansion.Body();
+  if (!body.ok()) return false;
+  BodyShapes shapes(expansion, **body, facts);
+  return shapes.Run().ok() && !shapes.has_empty_product();
+}
+
 }  // namespace composite

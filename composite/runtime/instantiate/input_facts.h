@@ -26,6 +26,10 @@ Signature SignatureOf(tensorflow::OpKernelContext* context);
 // say then has neither the line nor its op, and some say nothing.
 absl::Status CheckShapes(const Expansion& expansion, absl::Span<const InputFact> facts);
 
+// Whether what the optimizers made of the body may run: the shapes fit, and no product in the body
+// is known to be empty (see HasEmptyInput).
+bool MayRunOptimized(const Expansion& expansion, absl::Span<const InputFact> facts);
+
 }  // namespace composite
 
 #endif  // COMPOSITE_RUNTIME_INSTANTIATE_INPUT_FACTS_H_

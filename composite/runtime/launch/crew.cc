@@ -11,8 +11,8 @@
 namespace composite {
 namespace {
 
-// Longer than a caller in Python needs from one call to the next, with the short loops at the ends
-// of both. It yields the processor, but not the pool's thread: half of those never stay.
+// How long a worker waits: longer than a caller in Python takes between two calls, with the short
+// loops at their ends. A waiting worker yields its processor, but occupies a thread of the pool.
 constexpr int64_t kStay = 100'000;  // nanoseconds
 constexpr int kPausesPerClock = 16;
 
@@ -57,7 +57,7 @@ bool Crew::Give(std::function<void()>& work) {
     if (!seat.state.compare_exchange_strong(waiting, State::kTaken)) continue;
     const int here = CurrentProcessor();
     if (here >= 0 && seat.processor.load(std::memory_order_relaxed) == here) {
-      MoveOff(here, seat.thread.load(std::memory_order_relaxed));  // it cannot leave: it is taken
+      MoveOff(here, seat.thread.load(std::memory_order_relaxed));  // reserved, so it is there
     }
     seat.work = std::move(work);
     seat.state.store(State::kGiven, std::memory_order_release);
@@ -66,9 +66,9 @@ bool Crew::Give(std::function<void()>& work) {
   return false;
 }
 
-// Stays if there is a seat among so many.
+// Waits for more work afterwards if one of the first `most` seats is free.
 void Crew::RunAndStay(std::function<void()> work, int most) {
-  Seat* const outer = own_;  // of work whose pool runs what it schedules at once
+  Seat* const outer = own_;  // set if the pool runs closures inside Schedule
   own_ = TakeSeat(most);
   for (;;) {
     work();
@@ -81,7 +81,7 @@ void Crew::RunAndStay(std::function<void()> work, int most) {
   own_ = outer;
 }
 
-// A seat, for work that is about to run; null if so many are taken.
+// Reserves one of the first `most` seats for work that is about to run; null if all are taken.
 Crew::Seat* Crew::TakeSeat(int most) {
   for (int i = 0; i < most; ++i) {
     State empty = State::kEmpty;
@@ -95,7 +95,7 @@ Crew::Seat* Crew::TakeSeat(int most) {
   return nullptr;
 }
 
-// Whether work was given. If not, nobody has the seat any more.
+// Returns whether work was given. If not, the seat is free.
 bool Crew::Await(Seat& seat) {
   const auto is_given = [&] { return seat.state.load(std::memory_order_acquire) == State::kGiven; };
   const int64_t end = LaunchHistory::Now() + kStay;
@@ -106,7 +106,7 @@ bool Crew::Await(Seat& seat) {
     if (LaunchHistory::Now() < end) continue;
     State waiting = State::kWaiting;
     if (seat.state.compare_exchange_strong(waiting, State::kEmpty)) return false;
-    while (!is_given()) Pause(0);  // somebody is about to give it
+    while (!is_given()) Pause(0);  // a caller has reserved the seat
   }
   return true;
 }

@@ -1,7 +1,8 @@
-// Workers that stay a moment after their work. A launch of a few microseconds would pay as much
-// again for a pool's queue: a pool of TensorFlow's puts work into the queue of any of its threads
-// and wakes one more, which then takes a processor from those that work. A worker that stays takes
-// the next closure out of its own hand.
+// Workers that wait for more work for a short time after they have finished.
+//
+// For a launch of a few microseconds, the queue of a pool costs as much as the work. TensorFlow's
+// pools put a closure into the queue of an arbitrary thread and wake another thread, which takes a
+// processor from those that work. A worker that waits is handed its next closure directly.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_CREW_H_
 #define COMPOSITE_RUNTIME_LAUNCH_CREW_H_
 
@@ -17,31 +18,31 @@ class Crew {
  public:
   static Crew& Global();
 
-  // Runs `work` on a worker that stays, of whichever pool; if there is none on a thread of `pool`,
-  // as Pool::Schedule does, which then stays. At most half of a pool stay: others have work for it,
-  // too, and where two threads are all, a second one would take the caller's processor.
+  // Runs `work` on a waiting worker of any pool. If none waits, schedules it on `pool`, and the
+  // thread that runs it waits afterwards. At most half of the threads of a pool wait: the pool has
+  // other work too, and in a pool of two threads a second one would take the caller's processor.
   void Schedule(Pool* pool, std::function<void()> work);
 
-  // Whether a worker waits at this moment.
+  // Whether a worker is waiting now.
   bool IsWaiting() const;
 
-  // For work that has nothing more to do but to return: the next may be given. Its launch may be
-  // over, and the next begin, before it has returned.
+  // Called by work that has only to return: its worker can be given the next closure. The launch
+  // may end, and the next one begin, before the work has returned.
   static void Return();
 
  private:
   enum class State { kEmpty, kBusy, kWaiting, kTaken, kGiven };
 
-  // Each worker has a seat, on a cache line of its own. A caller takes the seat before it gives
-  // work, so that `work` has one writer.
+  // Each worker has a seat on its own cache line. A caller reserves the seat before it hands over
+  // work, so that `work` has only one writer.
   struct alignas(64) Seat {
     std::atomic<State> state{State::kEmpty};
-    std::atomic<int> thread{0};      // of its worker
-    std::atomic<int> processor{-1};  // that this one was on a moment ago, while it waits
+    std::atomic<int> thread{0};      // the ID of its worker
+    std::atomic<int> processor{-1};  // where the waiting worker last was
     std::function<void()> work;
   };
 
-  // A worker on the caller's own processor would begin when the caller sleeps: it is moved off.
+  // A worker on the caller's processor would not begin until the caller sleeps, so it is moved.
   bool Give(std::function<void()>& work);
   void RunAndStay(std::function<void()> work, int most);
   Seat* TakeSeat(int most);
@@ -51,7 +52,7 @@ class Crew {
 
   static constexpr int kSeats = 64;
   std::array<Seat, kSeats> seats_;
-  std::atomic<int> used_{0};  // no seat from here on was ever used
+  std::atomic<int> used_{0};  // seats from this index on were never used
 };
 
 }  // namespace composite

@@ -34,7 +34,7 @@ class FixedTeam::Meeting : public Barrier {
     released_.notify_all();
   }
 
-  // For a member that has ended.
+  // Called by a member that has ended.
   void Leave() {
     std::lock_guard<std::mutex> lock(mu_);
     left_ = true;
@@ -48,7 +48,7 @@ class FixedTeam::Meeting : public Barrier {
   }
 
  private:
-  // Everybody who is still there waits for somebody who has ended.
+  // All remaining members wait for one that has ended.
   void Abandon() {
     abandoned_ = true;
     broken_ = true;
@@ -75,7 +75,7 @@ FixedTeam::~FixedTeam() {
 }
 
 bool FixedTeam::Run(TeamLoop& loop) {
-  if (inside_task) {  // as every launch inside of a task
+  if (inside_task) {  // as every launch inside a task does
     Meeting alone(1);
     loop.Run(0, 1, alone);
     return true;
@@ -103,7 +103,7 @@ void FixedTeam::Start() {
       threads_.emplace_back([this, task = size_] { Work(task); });
     }
   } catch (const std::exception&) {
-    // No more threads, or no memory for them: those that are there make the team.
+    // There are no more threads, or no memory for them: the team consists of those that started.
   }
 }
 

@@ -1,6 +1,8 @@
-// A team of a given number of threads, which are its own: each loop runs on all of them at once.
-// For checking a kernel before it serves: how a loop is divided and where its tasks meet has to be
-// exercised, however busy the machine is. Not for serving: LaunchTeam takes whoever comes in time.
+// A team that owns a fixed number of threads and runs each loop on all of them at once.
+//
+// It checks kernels before they serve: the division of loops and the barriers between tasks must be
+// exercised even on a busy machine. Kernels that serve use LaunchTeam, whose members are the
+// workers that arrive in time.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_FIXED_TEAM_H_
 #define COMPOSITE_RUNTIME_LAUNCH_FIXED_TEAM_H_
 
@@ -14,25 +16,25 @@
 
 namespace composite {
 
-// Used by one thread, the caller of Run.
+// Not thread-safe: one thread calls Run.
 class FixedTeam {
  public:
-  // `size` threads, the caller's counted as one of them. The others start with the first loop;
-  // where the system gives no more threads, the team is as large as it gets.
+  // `size` counts the caller's thread. The other threads start with the first loop; if the system
+  // refuses to start some, the team is smaller.
   explicit FixedTeam(int size) : wanted_(size) {}
   ~FixedTeam();
   FixedTeam(const FixedTeam&) = delete;
   FixedTeam& operator=(const FixedTeam&) = delete;
 
-  // Runs task i of the loop on thread i, for all i at once. False when the loop would have hung: a
-  // task ended while others waited for it at a barrier, which then let them go.
+  // Runs task i of the loop on thread i, all at once. Returns false if the loop would have hung: a
+  // task ended while others waited for it at a barrier. The barrier then releases them.
   bool Run(TeamLoop& loop);
 
-  // Its threads; 0 before the first loop.
+  // The number of its threads; 0 before the first loop.
   int size() const { return size_; }
 
  private:
-  // Its threads sleep while they wait: there may be fewer cores than threads.
+  // Waiting threads sleep, since there may be fewer cores than threads.
   class Meeting;
 
   void Start();
@@ -46,7 +48,7 @@ class FixedTeam {
   std::mutex mu_;
   std::condition_variable changed_;
   // Under mu_:
-  int64_t round_ = 0;  // counts the loops that were handed to the threads
+  int64_t round_ = 0;  // how many loops the threads were given
   bool stopping_ = false;
   TeamLoop* loop_ = nullptr;
   Meeting* meeting_ = nullptr;

@@ -13,8 +13,8 @@
 namespace composite {
 namespace {
 
-// More tasks than threads, so that a worker that comes late still finds a part worth taking, and
-// the caller never waits for more than one such part.
+// More tasks than threads, so that a worker that starts late still finds tasks, and the caller
+// waits for one task at most.
 constexpr int kTasksPerThread = 4;
 
 int64_t Since(int64_t begin) { return LaunchHistory::Now() - begin; }
@@ -24,13 +24,13 @@ void RunAll(int tasks, Loop& loop) {
   for (int task = 0; task < tasks; ++task) loop.Run(task, tasks);
 }
 
-// One launch for which workers may be woken.
+// A launch that may wake workers.
 class LaunchState : public Shared<LaunchState> {
  public:
   LaunchState(Pool* pool, int tasks, int helpers, Loop& loop)
       : pool_(pool), tasks_(tasks), helpers_(helpers), loop_(loop), unfinished_(tasks) {}
 
-  // Runs one task here; the time that all of them may take.
+  // Runs one task on this thread and returns an estimate of the time of all tasks.
   int64_t Try() {
     const int64_t begin = LaunchHistory::Now();
     TaskScope scope;
@@ -41,7 +41,8 @@ class LaunchState : public Shared<LaunchState> {
     return took * tasks_;
   }
 
-  // Runs what is left, with workers if `wakes`. Returns the time of all tasks, summed over threads.
+  // Runs the remaining tasks, with workers if `wakes`. Returns the time of all tasks, summed over
+  // threads.
   int64_t RunHere(bool wakes) {
     PreemptedThreads::Watch watch(&preempted_);
     if (wakes) Wake(0);
@@ -55,8 +56,8 @@ class LaunchState : public Shared<LaunchState> {
  private:
   int Claim() { return next_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Each worker that finds work wakes the next, so that a launch costs its caller one wake-up
-  // however many threads there are.
+  // Each worker that finds work wakes the next one, so that the caller wakes only one, whatever the
+  // number of threads.
   void Wake(int helper) {
     if (helper >= helpers_) return;
     Ref();
@@ -64,7 +65,7 @@ class LaunchState : public Shared<LaunchState> {
   }
 
   void Help(int helper) {
-    // A claimed task keeps the launch from returning; only then may pool_ and loop_ be touched.
+    // The launch cannot return while a task is claimed; pool_ and loop_ are valid only then.
     const int task = Claim();
     if (task < tasks_) unfinished_.Done(RunWorker(helper, task));
     Unref();
@@ -78,8 +79,8 @@ class LaunchState : public Shared<LaunchState> {
     return RunFrom(task);
   }
 
-  // A claimed task, if it is one, and then what can be claimed. The clock is read once for all of
-  // them: small tasks take no longer than to read it. Returns how many it ran.
+  // Runs `task` if there is such a task, and then every task that can be claimed. Returns how many
+  // ran. The clock is read once for all of them, since reading it takes as long as a small task.
   int RunFrom(int task) {
     if (task >= tasks_) return 0;
     const int64_t begin = LaunchHistory::Now();

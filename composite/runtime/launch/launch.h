@@ -1,9 +1,10 @@
-// Runs the tasks of one parallel loop on somebody else's threads. Knows neither TensorFlow nor TVM.
+// Runs the tasks of one parallel loop on the threads of a pool. Depends on neither TensorFlow nor
+// TVM.
 //
-// The rule is that the caller runs what no worker has taken. Tasks are claimed one by one; a launch
-// returns when all have run, and waits only for workers that are inside a task, never for one that
-// was woken and has not come. So a busy or sleeping pool costs the time of the loop on one thread,
-// and two launches on one pool cannot wait for each other.
+// Threads claim tasks one at a time, and the caller runs every task that no worker claims. A launch
+// returns when all tasks have run. It waits only for workers that are running a task, not for those
+// that were woken and have not started. So a launch on a busy or sleeping pool takes at most as
+// long as the loop on one thread, and two launches on one pool cannot wait for each other.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_LAUNCH_H_
 #define COMPOSITE_RUNTIME_LAUNCH_LAUNCH_H_
 
@@ -16,12 +17,13 @@ class Loop {
  public:
   virtual ~Loop() = default;
   virtual void Run(int task, int tasks) = 0;
-  // The same for loops that do the same work: a launch remembers by it how long they take.
+  // Identifies loops that do the same work: launches record the duration of a loop by it.
   virtual const void* code() const = 0;
 };
 
-// Tasks are independent. `tasks` = 0 lets the launch choose. `pool` may be null: all tasks then run
-// here, and so they do inside another launch's task. Returns the number of tasks used.
+// Tasks are independent of each other. With `tasks` = 0 the launch chooses their number. All tasks
+// run on the calling thread if `pool` is null, or if that thread is running a task of another
+// launch. Returns the number of tasks.
 int Launch(Pool* pool, int tasks, Loop& loop);
 
 }  // namespace composite

@@ -1,5 +1,5 @@
-// What earlier launches tell about the next: how long a loop takes. Guesses for the whole process,
-// by which a launch only decides how early it wakes a worker.
+// How long loops took in earlier launches, for the whole process. These are estimates: a launch
+// uses them only to decide when to wake a worker.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_LAUNCH_HISTORY_H_
 #define COMPOSITE_RUNTIME_LAUNCH_LAUNCH_HISTORY_H_
 
@@ -18,23 +18,23 @@ class LaunchHistory {
     return history;
   }
 
-  // Nanoseconds of a clock that does not go back.
+  // The time of a monotonic clock in nanoseconds.
   static int64_t Now() {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   }
 
-  // The time taken by the launches that ended a moment before `now`, without a break between them:
-  // a long stack of small loops is worth a wake-up although none of them is.
+  // How long the launches took that ended shortly before `now` and followed each other without a
+  // pause. A long series of small loops is worth waking a worker for, even if no single loop is.
   int64_t Stream(int64_t now) const {
     const bool goes_on = now - last_end_.load(std::memory_order_relaxed) < kStreamGap;
     return goes_on ? stream_.load(std::memory_order_relaxed) : 0;
   }
 
-  // The time that the loop of this code took before, summed over threads; 0 if it never ran.
+  // The recorded time of the loop with this code, summed over threads; 0 if it has not run.
   int64_t Work(const void* code) const { return Slot(code).load(std::memory_order_relaxed); }
 
-  // The time of a loop, summed over threads. A moment in which the machine did something else
-  // counts a quarter.
+  // Records the time of a loop, summed over threads. A new time has a weight of a quarter, since
+  // the machine may have been busy with something else.
   void Ran(const void* code, int64_t work) {
     std::atomic<int64_t>& slot = Slot(code);
     const int64_t before = slot.load(std::memory_order_relaxed);
@@ -46,8 +46,8 @@ class LaunchHistory {
     last_end_.store(Now(), std::memory_order_relaxed);
   }
 
-  // To wake a sleeping worker costs its caller 5-20 us and brings it in after 10-50 us: not worth
-  // it for less work than this.
+  // Waking a sleeping worker costs the caller 5-20 us, and the worker starts after 10-50 us. It is
+  // not worth it for less work than this.
   static bool WorthWaking(int64_t work) { return work > kWorthWaking; }
 
  private:
@@ -55,7 +55,7 @@ class LaunchHistory {
   static constexpr int64_t kStreamGap = 100'000;
   static constexpr size_t kSlots = 1024;
 
-  // Two loops may meet in one slot: each then guesses by the other's time.
+  // Two loops may share a slot; each is then estimated by the time of the other.
   std::atomic<int64_t>& Slot(const void* code) const {
     const uint64_t hash = reinterpret_cast<uintptr_t>(code) * 0x9E3779B97F4A7C15u;
     return work_[hash >> 54];

@@ -1,4 +1,4 @@
-// What both kinds of launch are made of: waiting, ownership that outlives the launch, nesting.
+// What both kinds of launch share: waiting, state that outlives the launch, nested launches.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_LAUNCH_STATE_H_
 #define COMPOSITE_RUNTIME_LAUNCH_LAUNCH_STATE_H_
 
@@ -20,11 +20,11 @@ inline void Pause(int round) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
-  // On a machine with more runnable threads than cores, the one we wait for may need this core.
+  // If there are more runnable threads than cores, the awaited thread may need this core.
   if (round % 64 == 63) sched_yield();
 }
 
-// A launch inside of a task runs serially.
+// A launch inside a task runs serially.
 inline thread_local bool inside_task = false;
 
 inline bool RunsAlone(const Pool* pool) {
@@ -45,9 +45,8 @@ class TaskScope {
 // Counts the threads that were preempted in a launch of a time slice or more.
 class PreemptedThreads {
  public:
-  // Watches the thread that makes it for as long as it lives. A thread makes the system call at
-  // most once in a time slice, and at the end of long launches: the call takes as long as a small
-  // loop.
+  // Watches the thread that creates it until it is destroyed. The system call takes as long as a
+  // small loop, so a thread makes it at most once in a time slice, and at the end of long launches.
   class Watch {
    public:
     explicit Watch(PreemptedThreads* threads) : threads_(threads) {
@@ -63,7 +62,7 @@ class PreemptedThreads {
     Watch& operator=(const Watch&) = delete;
 
    private:
-    // Of this thread: how often it was preempted, and when that was asked for.
+    // How often this thread was preempted, and when the system was last asked.
     static inline thread_local int64_t known = 0;
     static inline thread_local int64_t asked_at = -ProcessorShare::kTimeSlice;
 
@@ -71,14 +70,14 @@ class PreemptedThreads {
     const int64_t begin_ = LaunchHistory::Now();
   };
 
-  // Of the watches that have ended.
+  // The count of the watches that have ended.
   int count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<int> count_{0};
 };
 
-// Counts what is still running, and lets one thread wait for the end of it.
+// Counts running tasks, and lets one thread wait until none is left.
 class Countdown {
  public:
   explicit Countdown(int count) : left_(count) {}
@@ -87,8 +86,8 @@ class Countdown {
 
   void Done(int count = 1) {
     if (left_.fetch_sub(count) != count) return;
-    // Either this thread sees the sleeper, or the sleeper sees zero: both sides use sequentially
-    // consistent order on `left_` and `sleeping_`.
+    // Either this thread sees that the other sleeps, or the other sees zero: both access `left_`
+    // and `sleeping_` in sequentially consistent order.
     if (!sleeping_.load()) return;
     std::lock_guard<std::mutex> lock(mu_);
     wake_.notify_one();
@@ -105,7 +104,7 @@ class Countdown {
   }
 
  private:
-  // How often a caller polls for workers inside a task before it sleeps: waking it costs 20-50 us.
+  // How often a caller polls before it sleeps. To wake it takes 20-50 us.
   static constexpr int kSpins = 4096;
 
   std::atomic<int> left_;
@@ -114,8 +113,8 @@ class Countdown {
   std::condition_variable wake_;
 };
 
-// Shared by the caller and the workers it woke. A worker may come long after the launch has
-// returned: so the state counts its owners, and such a worker reads nothing but this state.
+// Shared by the caller and the workers that it woke. A worker may start long after the launch has
+// returned, and then reads nothing but this state, which is therefore reference-counted.
 template <typename State>
 class Shared {
  public:

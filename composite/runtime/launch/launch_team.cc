@@ -13,14 +13,14 @@
 namespace composite {
 namespace {
 
-// How long a team waits for workers to arrive, in nanoseconds. A spinning pool answers within 1 us,
-// and the wait ends when all are there; a sleeping one needs 20-50 us, and one whose worker is
-// about other work any time: worth waiting for only if the loop takes much longer.
+// How long a team waits for workers to arrive, in nanoseconds. The wait ends when all are there. A
+// spinning pool answers within 1 us, a sleeping one within 20-50 us, and a busy one at any time,
+// which is worth waiting for only if the loop takes much longer.
 constexpr int64_t kLeastWindow = 4'000;
 constexpr int64_t kMostWindow = 300'000;
-constexpr int64_t kWindowOfWork = 8;  // an eighth of what the loop took before
+constexpr int64_t kWindowOfWork = 8;  // an eighth of the time that the loop took before
 
-// All threads spin: members of a team were running when it was formed.
+// Waiting threads spin, since all members of a team were running when it was formed.
 class SpinBarrier : public Barrier {
  public:
   // Called once, before any member can see the barrier.
@@ -59,7 +59,7 @@ class TeamState : public Shared<TeamState> {
     const int64_t begin = LaunchHistory::Now();
     const int64_t stream = history.Stream(begin);
     const int64_t work = history.Work(loop_.code());
-    // Of a loop that never ran it is not known whether a worker would be worth waking.
+    // For a loop that has not run yet, it is unknown whether a worker is worth waking.
     const bool alone =
         work != 0 && !Crew::Global().IsWaiting() && !LaunchHistory::WorthWaking(stream + work);
     ProcessorShare& share = ProcessorShare::Global();
@@ -100,7 +100,7 @@ class TeamState : public Shared<TeamState> {
     return size;
   }
 
-  // Who has joined now is the team; returns its size.
+  // Closes the team, whose members are those that have joined; returns its size.
   int Close(int helpers, int64_t window) {
     const int64_t end = LaunchHistory::Now() + window;
     while (joined_.load(std::memory_order_relaxed) < helpers && LaunchHistory::Now() < end) {
@@ -114,8 +114,8 @@ class TeamState : public Shared<TeamState> {
   }
 
   void Join() {
-    // A pool whose queue is full runs the closure inside Schedule: the caller is in the team
-    // already, and would wait here for itself.
+    // A pool with a full queue runs the closure inside Schedule. The caller is already in the team
+    // and would wait for itself.
     if (!caller_.IsHere()) {
       int joined = joined_.load();
       while (!(joined & kClosed) && !joined_.compare_exchange_weak(joined, joined + 1)) {

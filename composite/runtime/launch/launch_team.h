@@ -1,5 +1,5 @@
-// Launches of loops that meet at barriers, so that all tasks must run at the same time. The team is
-// the caller and those workers that arrive within a short time; it may be the caller alone.
+// Launches of loops with barriers, whose tasks must all run at the same time. The team consists of
+// the caller and the workers that arrive within a short time; it may be the caller alone.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_LAUNCH_TEAM_H_
 #define COMPOSITE_RUNTIME_LAUNCH_LAUNCH_TEAM_H_
 
@@ -10,10 +10,10 @@ namespace composite {
 class Barrier {
  public:
   virtual ~Barrier() = default;
-  // True when every task of the loop has called it as often. False when one never will: what it had
-  // to write is missing, so the caller must leave the loop too.
+  // Returns true once every task of the loop has called it equally often. Returns false if a task
+  // never will: what that task had to write is missing, so the caller must leave the loop too.
   virtual bool Wait() = 0;
-  // For a task that leaves early: every Wait that has not returned then gives up.
+  // Called by a task that leaves early: every pending Wait returns false.
   virtual void Break() = 0;
 };
 
@@ -21,11 +21,11 @@ class TeamLoop {
  public:
   virtual ~TeamLoop() = default;
   virtual void Run(int task, int tasks, Barrier& barrier) = 0;
-  // As Loop::code.
+  // See Loop::code.
   virtual const void* code() const = 0;
 };
 
-// The number of tasks used.
+// Returns the number of tasks.
 int LaunchTeam(Pool* pool, TeamLoop& loop);
 
 }  // namespace composite

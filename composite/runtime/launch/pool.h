@@ -1,4 +1,4 @@
-// The threads that a launch may use: whatever can schedule a closure.
+// The threads that a launch may use: anything that can schedule a closure.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_POOL_H_
 #define COMPOSITE_RUNTIME_LAUNCH_POOL_H_
 
@@ -9,10 +9,10 @@ namespace composite {
 class Pool {
  public:
   virtual ~Pool() = default;
-  // Threads that may run tasks at once, the caller's own counted as one of them.
+  // How many threads may run tasks at once, the caller's included.
   virtual int size() const = 0;
-  // Runs `work` at some time on some thread, or never if the pool is shut down, or before this call
-  // returns. Must not wait for anything.
+  // Runs `work` on any thread at any time, possibly before this call returns, or never if the pool
+  // is shut down. Must not block.
   virtual void Schedule(std::function<void()> work) = 0;
 };
 

@@ -24,12 +24,12 @@ void MoveOff(int processor) {
 }
 
 void MoveOff(int processor, int thread) {
-  cpu_set_t allowed;  // a machine with more processors than it has room for is left as it is
+  cpu_set_t allowed;  // too small on some machines: then the call below fails
   if (sched_getaffinity(thread, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
   cpu_set_t others = allowed;
   CPU_CLR(processor, &others);
   if (sched_setaffinity(thread, sizeof others, &others) != 0) return;
-  sched_setaffinity(thread, sizeof allowed, &allowed);  // what was allowed a moment ago
+  sched_setaffinity(thread, sizeof allowed, &allowed);  // restores the affinity
 }
 
 }  // namespace composite

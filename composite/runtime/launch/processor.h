@@ -1,6 +1,6 @@
-// Where the threads of a launch run. A caller and a worker that are on one processor take turns
-// there, and the scheduler may leave them so for seconds: both have run a moment ago, which it
-// takes for a reason not to move either.
+// Which processors the threads of a launch run on. A caller and a worker on the same processor take
+// turns. The scheduler may keep them there for seconds, since it does not like to move threads that
+// have just run.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 #define COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 
@@ -9,30 +9,30 @@
 
 namespace composite {
 
-// The number of the processor that runs this thread; negative if the system does not tell.
+// The number of the processor that runs this thread; negative if it is unknown.
 int CurrentProcessor();
 
-// The number by which the system knows this thread.
+// The system's ID of this thread.
 int CurrentThread();
 
 // How often the system has preempted this thread.
 int64_t Preemptions();
 
-// Moves this thread to another processor if it is on this one and may run on others, all of which
-// it may run on afterwards as before.
+// Moves this thread off `processor` if it is on it and may run on others. Its affinity is the same
+// afterwards.
 void MoveOff(int processor);
 
-// As much for another thread of this process, which has to be there still; it is taken to be on
+// The same for another thread of this process, which must still exist and is assumed to be on
 // `processor`.
 void MoveOff(int processor, int thread);
 
-// The thread that makes this, and the processor that it is on: a launch's, for its workers.
+// The thread that creates this, the caller of a launch, and its processor.
 class Caller {
  public:
   bool IsHere() const { return std::this_thread::get_id() == thread_; }
 
-  // Moves this thread off the caller's processor. A pool whose queue is full runs workers' closures
-  // on the caller itself, which stays.
+  // Moves this thread off the caller's processor. Does nothing on the caller's own thread, on which
+  // a pool with a full queue runs the closures of workers.
   void LeaveProcessor() const {
     if (!IsHere()) MoveOff(processor_);
   }

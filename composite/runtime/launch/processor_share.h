@@ -1,8 +1,8 @@
-// How many processors the launches of this process can count on.
+// An estimate of how many processors the launches of this process can use.
 //
-// Other processes, a quota or other launches take processors away. A thread that loses its
-// processor inside of a loop keeps the others waiting for a time slice, which is longer than most
-// loops. So launches use fewer threads after such a loss, and try more of them after a pause.
+// Other processes, a CPU quota and other launches compete for processors. If a thread is preempted
+// in a loop, the others wait for a time slice, which is longer than most loops. So launches use
+// fewer threads after a preemption, and try more threads after a pause.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_SHARE_H_
 #define COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_SHARE_H_
 
@@ -13,17 +13,17 @@
 
 namespace composite {
 
-// Times are in nanoseconds. Concurrent launches may use it: what it returns is a guess.
+// Times are in nanoseconds. Thread-safe, without exact results: concurrent updates may be lost.
 class ProcessorShare {
  public:
-  static constexpr int64_t kTimeSlice = 500'000;  // shorter than any that Linux gives
+  static constexpr int64_t kTimeSlice = 500'000;  // shorter than Linux's shortest
 
   static ProcessorShare& Global() {
     static ProcessorShare share;
     return share;
   }
 
-  // The threads of a launch that begins at `now`: at least one, at most `threads`.
+  // How many threads a launch that begins at `now` should use: from 1 to `threads`.
   int Threads(int threads, int64_t now) {
     const int available = available_.load(std::memory_order_relaxed);
     if (available >= threads) return threads;
@@ -33,9 +33,9 @@ class ProcessorShare {
     return tries ? std::min(threads, 2 * available) : available;
   }
 
-  // A launch on several threads has ended at `now`. `usual` is the time that it takes as a rule, 0
-  // if that is unknown; `preempted` of its threads lost their processor. Returns whether that cost
-  // time.
+  // Records a launch on several threads that ended at `now`. `usual` is how long it usually takes,
+  // 0 if that is unknown; `preempted` is how many of its threads were preempted. Returns whether
+  // the preemptions made the launch slower.
   bool Ended(int threads, int preempted, int64_t took, int64_t usual, int64_t now) {
     if (preempted == 0 || usual == 0 || took <= 2 * usual || took - usual < kTimeSlice) {
       if (threads > available_.load(std::memory_order_relaxed)) {
@@ -43,7 +43,7 @@ class ProcessorShare {
       }
       return false;
     }
-    // An idle machine has single losses, too. Losses that follow each other mean a load.
+    // Single preemptions occur on an idle machine too. Repeated ones show that it is busy.
     const bool follows = now - retry_at_.load(std::memory_order_relaxed) < kMostPause;
     const int64_t before = follows ? kGrowth * pause_.load(std::memory_order_relaxed) : 0;
     const int64_t pause = std::min(std::max(before, took), kMostPause);
@@ -53,13 +53,14 @@ class ProcessorShare {
     return true;
   }
 
-  // Forgets all losses. For tests that count workers.
+  // Forgets all preemptions. For tests that count workers.
   void Forget() { available_.store(kAll, std::memory_order_relaxed); }
 
  private:
   static constexpr int kAll = std::numeric_limits<int>::max() / 2;
   static constexpr int64_t kGrowth = 4;
-  // To try more threads costs a time slice, some milliseconds: a small part of this.
+  // A retry that fails delays a launch by a time slice, a few milliseconds. With this pause between
+  // retries that is a small share of the time.
   static constexpr int64_t kMostPause = 100'000'000;
 
   std::atomic<int> available_{kAll};

@@ -29,8 +29,8 @@ struct GroupEnv {
 };
 using Lambda = int (*)(int task_id, GroupEnv* env, void* data);
 
-// The host of one call of a kernel, with the buffers that the kernel holds: generated code that
-// raises does not free them.
+// The host of one call of a kernel. It tracks the buffers that the kernel holds, since generated
+// code does not free them when it raises an error.
 class CallScope {
  public:
   explicit CallScope(const Host& host) : host_(host) {}
@@ -79,7 +79,7 @@ class CallScope {
   std::vector<void*> blocks_;
 };
 
-// A kernel names no host in its calls: the thread that runs it does. Workers get the caller's.
+// Calls from a kernel do not name the host, so it is a thread-local. Workers get the caller's host.
 thread_local CallScope* current = nullptr;
 thread_local Error raised;
 
@@ -99,7 +99,7 @@ void Raise(const char* kind, std::string message) {
   raised.message = std::move(message);
 }
 
-// Runs code of a library: what it throws is raised. 0, or an error that is raised.
+// Runs code of a library and raises what it throws. Returns 0, or nonzero if an error was raised.
 template <typename Code>
 int Guarded(Code code) {
   try {
@@ -112,8 +112,8 @@ int Guarded(Code code) {
   return -1;
 }
 
-// A kernel's error is noted by the thread that met it, so it must be carried to the one that
-// launched the loop. The first error counts.
+// An error is recorded on the thread that raised it, and has to be passed to the thread that
+// launched the loop. The first error is kept.
 class Failure {
  public:
   void Keep() {
@@ -152,7 +152,7 @@ class KernelLoop : public Loop {
   void* data_;
 };
 
-// What the handle of a team's task stands for.
+// What the handle of a task of a team points to.
 struct Member {
   Barrier* barrier;
   std::jmp_buf leave;
@@ -166,9 +166,9 @@ class KernelTeamLoop : public TeamLoop {
     CurrentScope on_this_thread(scope_);
     Member member{&barrier, {}};
     GroupEnv env{&member, tasks};
-    // Generated code does not look at what its barrier returns, and behind it reads what the others
-    // wrote: a task that is left alone there is taken out. In between are generated frames, which
-    // have nothing to destroy; workspace belongs to the call.
+    // Generated code ignores the result of its barrier and then reads what the other tasks wrote,
+    // so a task whose barrier failed is unwound. The frames in between are generated code, which
+    // has nothing to destroy; the workspace belongs to the call.
     if (setjmp(member.leave) != 0) return;
     if (Guarded([&] { return lambda_(task, &env, data_); }) == 0) return;
     failure.Keep();
@@ -195,7 +195,7 @@ int LaunchOn(FixedTeam* team, Lambda lambda, void* data) {
   return -1;
 }
 
-// TVMBackendParallelLaunch. `tasks` = 0: as many as the host likes.
+// TVMBackendParallelLaunch. With `tasks` = 0 the host chooses their number.
 int ParallelLaunch(Lambda lambda, void* data, int tasks) {
   if (FixedTeam* team = CurrentTeam()) return LaunchOn(team, lambda, data);
   Count(GlobalStats().parallel_launches);
@@ -204,7 +204,7 @@ int ParallelLaunch(Lambda lambda, void* data, int tasks) {
   return loop.failure.Return();
 }
 
-// The same in a library with barriers. A loop with one runs right with any number of tasks.
+// The same in a library with barriers. A loop with a barrier is right for any number of tasks.
 int ParallelLaunchTeam(Lambda lambda, void* data, int tasks) {
   if (FixedTeam* team = CurrentTeam()) return LaunchOn(team, lambda, data);
   if (current != nullptr && !current->barriers()) return ParallelLaunch(lambda, data, tasks);
@@ -245,7 +245,7 @@ int FreeWorkspace(int, int, void* block) {
 }  // namespace
 
 void* AllocateAligned(size_t bytes) {
-  // The size has to be a multiple too, and not 0: then there might be no address.
+  // The size must be a multiple of the alignment, and not 0, for which null could be returned.
   return std::aligned_alloc(kAlignment,
                             std::max(kAlignment, (bytes + kAlignment - 1) & ~(kAlignment - 1)));
 }

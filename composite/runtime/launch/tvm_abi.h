@@ -1,9 +1,9 @@
-// The host side of the C ABI that TVM compiles kernels for (TVM 0.27, tvm-ffi 0.1.14): what a
-// kernel is called with, and the functions that it expects of its host. The only file that knows
-// this ABI; it knows nothing of TensorFlow, so that a small program can drive a kernel without it.
+// The host side of the C ABI that TVM compiles kernels for (TVM 0.27, tvm-ffi 0.1.14): the
+// arguments of a kernel, and the functions that a kernel calls in its host. Only this file knows
+// the ABI. It does not depend on TensorFlow, so that a small program can call a kernel without it.
 //
-// The structs repeat those of <tvm/ffi/c_api.h> and <dlpack/dlpack.h>, so that the runtime is built
-// without TVM installed; tests/runtime/harness/tvm_abi_test.cc compares them.
+// The structs copy those of <tvm/ffi/c_api.h> and <dlpack/dlpack.h>, so that the runtime can be
+// built without TVM; tests/runtime/harness/tvm_abi_test.cc compares them.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_TVM_ABI_H_
 #define COMPOSITE_RUNTIME_LAUNCH_TVM_ABI_H_
 
@@ -56,51 +56,53 @@ struct Any {
 };
 enum TypeIndex : int32_t { kNone = 0, kTensorPtr = 7 };
 
-// A compiled kernel, the C symbol `__tvm_ffi_<name>`: 0, or an error that it has raised.
+// A compiled kernel, the C symbol `__tvm_ffi_<name>`. Returns 0, or nonzero if it raised an error.
 using Function = int (*)(void* self, const Any* args, int32_t num_args, Any* result);
 
-// What compiled code may ask of the address of memory that it did not allocate, in bytes.
+// The alignment in bytes that compiled code may assume of memory that it did not allocate.
 inline constexpr size_t kAlignment = 64;
 
 inline bool IsAligned(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
 }
 
-// At least so many bytes of the C++ heap, for std::free, aligned so; null when there is no memory.
+// Allocates aligned memory on the C++ heap, which std::free releases. Null if there is none.
 void* AllocateAligned(size_t bytes);
 
-// Where a kernel gets its temporary buffers. Called from any thread.
+// Allocates the temporary buffers of kernels. Called from any thread.
 class Workspace {
  public:
   virtual ~Workspace() = default;
-  // Aligned to kAlignment; null when there is no memory.
+  // Aligned to kAlignment; null if there is no memory.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Free(void* block) = 0;
 };
 
-// What a kernel runs on; all of these may be null (one thread; the C++ heap).
+// What a kernel runs on. Without a pool it runs on one thread, without a workspace it uses the C++
+// heap.
 struct Host {
   Pool* pool = nullptr;
   Workspace* workspace = nullptr;
-  // False: no loop of the kernel has a barrier, whatever else its library holds.
+  // False if no loop of this kernel has a barrier, even if other kernels of its library have one.
   bool barriers = true;
-  // In place of the pool: every loop runs on all threads of this team at once. Its loops are not
+  // Replaces the pool: every loop runs on all threads of this team at once. Such loops are not
   // counted.
   FixedTeam* team = nullptr;
 };
 
 struct Error {
-  std::string kind;  // "TypeError", "ValueError", ... as the kernel named it
+  std::string kind;  // as the kernel named it: "TypeError", "ValueError", ...
   std::string message;
 };
 
-// Calls `function` on `tensors`, inputs and then outputs. False and *error when the kernel raises
-// or throws, on this thread or on one of the pool's. Whatever workspace it holds then is freed.
+// Calls `function` on `tensors`, the inputs followed by the outputs. Returns false and sets *error
+// if the kernel raises an error or throws, on this thread or on one of the pool. The workspace that
+// the kernel holds is freed.
 bool Call(Function function, const Host& host, Tensor* tensors, int count, Error* error);
 
-// The addresses of a library's slots; null where the library does not have one. A library has a
-// slot exactly when its code uses it: with a barrier, its loops are launched as teams, but for
-// those of kernels that are called without.
+// The addresses of the slots of a library, null for those that it does not have. A library has a
+// slot if and only if its code uses it. If it has the slot of barriers, its loops are launched as
+// teams, unless the call says that the kernel has no barrier.
 struct Slots {
   void** parallel_launch = nullptr;
   void** parallel_barrier = nullptr;
@@ -111,21 +113,21 @@ struct Slots {
 // Must be called before any function of the library.
 void FillSlots(const Slots& slots);
 
-// Names of the slots, and of a kernel's symbol before its own name.
+// The names of the slots, and the prefix of the symbol of a kernel.
 inline constexpr char kParallelLaunch[] = "__TVMBackendParallelLaunch";
 inline constexpr char kParallelBarrier[] = "__TVMBackendParallelBarrier";
 inline constexpr char kAllocWorkspace[] = "__TVMBackendAllocWorkspace";
 inline constexpr char kFreeWorkspace[] = "__TVMBackendFreeWorkspace";
 inline constexpr char kSymbolPrefix[] = "__tvm_ffi_";
 
-// Notes the error of a kernel that will return nonzero.
+// Records the error of a kernel that is about to return nonzero.
 void RaiseParts(const char* kind, const char** parts, int32_t count);
 
 }  // namespace tvm_abi
 }  // namespace composite
 
-// RaiseParts by the one name that compiled kernels import. Its address may be that of TVM's
-// function of this name, where a process has mapped that first.
+// RaiseParts under the only name that compiled kernels import. It may be TVM's function of the same
+// name, if the process loaded that first.
 extern "C" __attribute__((visibility("default"))) void TVMFFIErrorSetRaisedFromCStrParts(
     const char* kind, const char** parts, int32_t count);
 

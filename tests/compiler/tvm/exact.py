@@ -45,10 +45,7 @@ class Asked:
     def made(self, folder: Path, name: str) -> tuple[backend.Written, Path]:
         """The loops, and the file of their programs over the ring; NotCovered for none."""
         written, path = self.written(), folder / f"{name}.words"
-        programs = written.over_ring(name)
-        if isinstance(programs, str):
-            raise backend.NotCovered(programs)
-        path.write_bytes(programs)
+        path.write_bytes(written.ring_programs(name))
         return written, path
 
 

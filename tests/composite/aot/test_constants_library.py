@@ -39,8 +39,8 @@ def _trust_what_cannot_run(patch: pytest.MonkeyPatch) -> None:
             return measured(made, *others)
         return Decision(32, (Point(32, Times(1, 2, 0.5, 0.5, 0.5), kernel_wins=True),))
 
-    machines = [build_options.Machine(Target.of(level, HOST.cores)) for level in LEVELS]
-    patch.setattr(build_options, "machines", lambda _: machines)
+    targets = [build_options.BuildTarget(Target.of(level, HOST.cores)) for level in LEVELS]
+    patch.setattr(build_options, "build_targets", lambda _: targets)
     patch.setattr(produce, "check", checked)
     patch.setattr(verdicts, "measured_library", timed)
 

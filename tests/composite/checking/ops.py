@@ -105,6 +105,26 @@ def diagonals(x, mask):
 
 
 @Composite(
+    "CheckedSaturated", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"]
+)
+def saturated(x):
+    """Tanh: of large numbers nearly 1, so that its last bit decides the gradient."""
+    return tf.tanh(x)
+
+
+@Composite(
+    "CheckedFirstColumns",
+    inputs=["x: T", "w: T", "b: T"],
+    attrs=["n: int"],
+    derived_attrs=["T: {float, double}"],
+    outputs=["y: T"],
+)
+def of_first_columns(x, w, b, n):
+    """A dense layer of the first n columns, of which there may be none."""
+    return tf.tanh(tf.nn.bias_add(x[:, :n] @ w[:n], b))
+
+
+@Composite(
     "TestOverNumber",
     inputs=["x: T"],
     attrs=["r: float"],

@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import pytest
 
-from composite.checking.compare import Difference, compare
+from composite.checking.compare import Difference, Reruns, compare
 from composite.checking.sample import Sample
 
 EPS = float(np.finfo(np.float32).eps)
@@ -25,7 +25,9 @@ def test_luck_of_what_is_compared_with_is_found_by_running_it_again(complex_):
 
     def agrees(found, others):
         runs = [[typed(off_by(n))] for n in others]
-        compare([typed(off_by(found))], [typed(off_by(0))], lambda: [typed(EXACT)], lambda: runs)
+        compare(
+            [typed(off_by(found))], [typed(off_by(0))], lambda: [typed(EXACT)], Reruns(lambda: runs)
+        )
 
     agrees(60, [])
     with pytest.raises(Difference, match="is off by"):
@@ -42,7 +44,7 @@ def test_a_jump_excuses_itself_alone():
         return np.where(np.arange(40) == place, np.float32(3), flat)
 
     def agrees(found, near):
-        compare([found], [flat], lambda: [flat.astype(np.float64)], lambda: [[near]])
+        compare([found], [flat], lambda: [flat.astype(np.float64)], Reruns(lambda: [[near]]))
 
     agrees(moved(5), moved(5))
     with pytest.raises(Difference, match=r"is off by .* at \[7\] it is 3.0, and 1.0 is expected"):
@@ -80,7 +82,7 @@ def test_a_number_on_the_way_to_which_the_ops_overflow(found, differs):
 
 def test_a_nan_where_inputs_nearby_have_one():
     found, wanted, other = (np.array([x, 1.0], np.float32) for x in (np.nan, 0.0, 2.0))
-    compare([found], [wanted], nearby=lambda: [[other], [found]])
-    compare([wanted], [found], nearby=lambda: [[other], [wanted]])
+    compare([found], [wanted], reruns=Reruns(lambda: [[other], [found]]))
+    compare([wanted], [found], reruns=Reruns(lambda: [[other], [wanted]]))
     with pytest.raises(Difference, match="a NaN in 1 other places"):
-        compare([found], [wanted], nearby=lambda: [[other], [wanted]])
+        compare([found], [wanted], reruns=Reruns(lambda: [[other], [wanted]]))

@@ -175,6 +175,58 @@ def test_second_gradients(tmp_path, factor):
     assert "is 0.0, and the Python function's is" in text
 
 
+def saturated_off_by(name, ulps):
+    """Tanh with a gradient of a tanh that is as far off, where results are float32."""
+
+    @composite.Composite(
+        name, inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"]
+    )
+    def op(x):
+        return tf.tanh(x)
+
+    @op.gradient
+    def _(call, upstream):
+        y = call.outputs[0]
+        y *= 1 - (ulps * np.finfo(np.float32).epsneg if y.dtype == tf.float32 else 0)
+        return upstream * (1 - y * y)
+
+    return op
+
+
+def saturating(seed):
+    return np.random.default_rng(seed).uniform(5, 9, [3]).astype(np.float32)
+
+
+def test_an_ulp_of_what_saturates_is_no_difference():
+    op = saturated_off_by("CheckedOneUlp", 1)
+    for seed in range(30):
+        assert composite.check(op, saturating(seed), ways=["gradient"], samples=1).ok
+
+
+@pytest.mark.parametrize("seed", [0, 28])
+def test_more_ulps_of_it_than_are_stated_are_one(tmp_path, seed):
+    op = saturated_off_by(f"CheckedUlps{seed}", 64)
+    inputs = [saturating(seed)]
+    assert "off by" in failure(tmp_path, "gradient", op, inputs)
+
+
+def test_where_it_does_not_saturate_a_small_error_is_one(tmp_path):
+    assert "off by" in failure(tmp_path, "gradient", saturated_off_by("CheckedFew", 128), [X])
+
+
+def test_composites_in_the_python_function_run_on_tensorflows_ops(monkeypatch):
+    chosen = []
+    right = ops.bend.python_function
+
+    def body(x, by):
+        chosen.append(settings._local.backend)
+        return right(x, by)
+
+    monkeypatch.setattr(ops.bend, "python_function", body)
+    composite.check(ops.bend, X, ways=["eager", "gradient"], samples=1)
+    assert set(chosen) == {"tf"}
+
+
 def test_a_second_gradient_that_raises(tmp_path):
     @composite.Composite("CheckedSecondRaises", inputs=["x: double"], outputs=["y: double"])
     def op(x):

@@ -134,9 +134,7 @@ def test_a_body_that_raises_over_the_ring_is_not_compared() -> None:
     with mock.patch.object(over_ring, "results", raises):
         told = _told(doubled, tf.random.normal([9, 50]))
     assert told.path == "kernel"
-    assert told.algebra == (
-        "not compared by algebra: its body over the ring raises no such place"
-    )
+    assert told.algebra == ("not compared by algebra: its body over the ring raises no such place")
 
 
 def test_a_kernel_with_another_result_is_not_used() -> None:

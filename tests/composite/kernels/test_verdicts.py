@@ -108,6 +108,7 @@ def of_one_float(monkeypatch):
 
     monkeypatch.setattr(verdicts, "expand", lambda *_: None)
     monkeypatch.setattr(functions, "body", lambda _: Body)
+    monkeypatch.setattr(functions, "has_empty_product", lambda *_: False)
     monkeypatch.setattr(verdicts, "node_of", lambda _: ("X", None, {}))
 
 
@@ -115,7 +116,7 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
     """A bound on the work: sizes that would take longer than 4 ms a node are left out."""
     swept = []
 
-    def sweep(_op, _arguments, _stamps, specs, cases, *_):
+    def sweep(_op, _arguments, _stamps, specs, cases, *_, fuses):
         assert specs[0].shape.as_list() == [None, 8]
         swept.append([case[0][0] for case in cases])
         return [times(0.5)] * len(cases)
@@ -124,7 +125,7 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
     monkeypatch.setattr(verdicts, "sweep", sweep)
     for kernel_us, expected in [(1.0, [2, 8, 128, 512]), (1000.0, [2, 8, 128]), (1e6, None)]:
         monkeypatch.setattr(
-            verdicts, "measure", lambda *_, us=kernel_us, settle: Times(us, us, 0.9, 0.8, 0.9)
+            verdicts, "measure", lambda *_, us=kernel_us, **__: Times(us, us, 0.9, 0.8, 0.9)
         )
         swept.clear()
         decision = list(verdicts.measured(RECORD, REQUEST))[-1]
@@ -136,7 +137,7 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
 def test_what_is_close_is_settled_in_the_caches_unless_a_verdict_stood(monkeypatch, is_new):
     settled = []
 
-    def measure(*_, settle):
+    def measure(*_, settle, fuses):
         settled.append(settle)
         return times(1.02)
 

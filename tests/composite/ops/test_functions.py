@@ -130,3 +130,12 @@ def test_unshared_functions_have_one_place_each() -> None:
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         tf.graph_util.import_graph_def(unshared, name="")
         np.testing.assert_allclose(session.run(y.name, {x.name: [1.0, -2.0]}), [4.0, -5.0])
+
+
+@pytest.mark.parametrize(("rows", "columns", "is_empty"), [(2, 3, False), (2, 0, True)])
+def test_empty_products_are_found_by_shapes(rows, columns, is_empty):
+    def product(x):
+        return tf.transpose(x[:, :3]) @ x
+
+    source = functions.body(library_of(product, tf.TensorSpec([None, None])))
+    assert functions.has_empty_product(source, [(rows, columns)]) == is_empty

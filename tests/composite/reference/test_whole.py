@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from composite.ops import functions
 from composite.reference import source, whole
-from composite.reference.evaluate import evaluate
+from composite.reference.evaluate import Evaluator, evaluate
 from tests.compiler.tvm.conftest import library_of
 
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
@@ -52,7 +52,7 @@ def test_an_expansion_that_has_run_long_runs_as_one_graph() -> None:
         made = source.Source(library_of(recurrent, [tf.TensorSpec(X.shape)]))
         first, (reference, _) = made.run([X])
         assert made.takes_long
-        with mock.patch.object(source.Evaluator, "run", side_effect=AssertionError):
+        with mock.patch.object(Evaluator, "run", side_effect=AssertionError):
             again, (other, _) = made.run([X.copy()])
     for one, two in zip(first, again, strict=True):
         np.testing.assert_array_equal(one, two)

@@ -279,3 +279,26 @@ print(composite.stats()["optimized"] > 0)
 def test_without_a_thread_expansions_stay_as_they_are(run_python: RunPython) -> None:
     done = run_python(NO_THREAD, bare=True, env={"COMPOSITE_JIT": "0"})
     assert done.stdout == "[2.0, 4.0]\nTrue\n"
+
+
+OF_NO_COLUMNS = """
+import composite, tensorflow as tf
+from tests.composite.checking import ops
+from tests.runtime.instantiate import test_optimized_expansion as cases
+x, w, b = tf.ones([2, 3]), tf.ones([3, 4]), tf.ones([4])
+with composite.options(backend="tf"):
+    assert not cases.runs_until_optimized(
+        lambda: tf.debugging.assert_equal(
+            ops.of_first_columns(x, w, b, n=0), tf.tile(tf.tanh(b)[None], [2, 1])
+        ),
+        wait=1.0,
+    )
+    assert cases.runs_until_optimized(lambda: ops.of_first_columns(x, w, b, n=2))
+print("called")
+"""
+
+
+def test_an_empty_product_inside_of_a_body_is_not_fused(run_python: RunPython) -> None:
+    """One that oneDNN computes would end the call, and that of another thread the process."""
+    done = run_python(OF_NO_COLUMNS, env={"TF_ENABLE_ONEDNN_OPTS": "1", "COMPOSITE_JIT": "0"})
+    assert done.stdout.splitlines()[-1] == "called"

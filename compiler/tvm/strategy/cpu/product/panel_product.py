@@ -43,6 +43,8 @@ from composite.compiler.tvm.tir.block import (
     quotient,
 )
 
+_Where = tuple[Expr, Expr, Expr]  # the panel, the first row of the sums, the row in the sums
+
 
 @dataclass(frozen=True)
 class Arrangement:
@@ -191,29 +193,51 @@ class PanelProduct:
     def _one_tile(
         self,
         buffers: Buffers,
-        where: tuple[Expr, Expr, Expr],
+        where: _Where,
         tile: Tile,
         piece: Piece,
         turn: tuple[Expr | int, Expr | int] | None = None,
     ) -> None:
-        """Multiply one tile; ``where`` is (panel, first row of the sums, row in the sums).
+        """Multiply one tile.
 
         ``turn`` tells which of how many tiles of this panel it is, if they follow each other.
         """
-        block, lanes = self._block, self._lanes
+        block = self._block
+        operands = self._operands(buffers, where, tile, piece, turn)
+
+        if piece.adds or not is_long(piece.depth):
+            total = multiply(block, tile, piece.depth, operands, self._unroll)
+            self._leave(total, buffers.sums, where, tile, piece)
+            return
+        first = new_sums(block, tile, operands)
+        self._leave(first, buffers.sums, where, tile, piece)  # which adds to nothing
+        steps, count = pieces(piece.depth)
+        with block.loop(count, "piece") as number:
+            k = block.bind(number * steps, "k")
+            exact = isinstance(piece.depth, int) and piece.depth % steps == 0
+            depth = steps if exact else block.bind(minimum(steps, piece.depth - k), "depth")
+            total = multiply(block, tile, depth, operands.behind(k), self._unroll)
+            self._leave(total, buffers.sums, where, tile, replace(piece, adds=True))
+
+    def _operands(
+        self,
+        buffers: Buffers,
+        where: _Where,
+        tile: Tile,
+        piece: Piece,
+        turn: tuple[Expr | int, Expr | int] | None,
+    ) -> Operands:
+        """Return what one tile reads, and what is fetched ahead meanwhile."""
+        block, lanes, packed = self._block, self._lanes, buffers.packed
         p, first, at = where
-        packed, sums = buffers.packed, buffers.sums
         step = tile.vectors * lanes
         base = block.bind(index(packed.panel_at(p)), "base")
-
-        def place(i: int, j: int) -> Expr:
-            return (at + i) * self._width + p * step + j * lanes
 
         def vector(j: int, k: Expr | int) -> Expr:
             return block.load(packed.buffer, base + k * step + j * lanes, lanes)
 
         kind = self._arrangement.step
-        operands = Operands(
+        return Operands(
             self._dtype,
             lanes,
             self._row_reader(buffers.rows, first, at, tile, piece.k),
@@ -228,30 +252,21 @@ class PanelProduct:
             far=self._is_far(tile),
         )
 
-        def leave(total: Buffer, *, adds: bool) -> None:
-            for i in range(tile.rows):
-                for j in range(tile.vectors):
-                    value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
-                    if piece.epilogue is not None:
-                        row = block.bind(first + at + i, "row")
-                        piece.epilogue(row, p * tile.vectors + j, value)
-                        continue
-                    if adds:
-                        value = add(block, block.load(sums, place(i, j), lanes), value)
-                    block.store(sums, place(i, j), value)
-
-        if piece.adds or not is_long(piece.depth):
-            total = multiply(block, tile, piece.depth, operands, self._unroll)
-            leave(total, adds=piece.adds)
-            return
-        leave(new_sums(block, tile, operands), adds=False)
-        steps, count = pieces(piece.depth)
-        with block.loop(count, "piece") as number:
-            k = block.bind(number * steps, "k")
-            exact = isinstance(piece.depth, int) and piece.depth % steps == 0
-            depth = steps if exact else block.bind(minimum(steps, piece.depth - k), "depth")
-            total = multiply(block, tile, depth, operands.behind(k), self._unroll)
-            leave(total, adds=True)
+    def _leave(self, total: Buffer, sums: Buffer, where: _Where, tile: Tile, piece: Piece) -> None:
+        """Give the sums of one tile to the epilogue, or store them, added to those there."""
+        block, lanes = self._block, self._lanes
+        p, first, at = where
+        for i in range(tile.rows):
+            for j in range(tile.vectors):
+                value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
+                if piece.epilogue is not None:
+                    row = block.bind(first + at + i, "row")
+                    piece.epilogue(row, p * tile.vectors + j, value)
+                    continue
+                place = (at + i) * self._width + p * (tile.vectors * lanes) + j * lanes
+                if piece.adds:
+                    value = add(block, block.load(sums, place, lanes), value)
+                block.store(sums, place, value)
 
     def _is_far(self, tile: Tile) -> bool:
         """Return whether the steps that are unrolled are far apart, without a prefetch.
