@@ -388,8 +388,7 @@ class _Traced:
 
 
 def _config(device: str, *, fuses: bool = True) -> tf.compat.v1.ConfigProto:
-    """How a graph is prepared whose nodes are on a device."""
-    # As in a tf.function, ops that have no kernel on the device run on the CPU.
+    """How a graph is prepared whose nodes are on a device; others may run on the CPU."""
     config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
     if device == HOST:
         # Rewrites for GPUs, which copy the constants of a graph to find nothing to do on a CPU.

@@ -68,15 +68,13 @@ with composite.options(backend="tvm"):
     found = dense(x, w, b, act="RELU")
 np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 stats = composite.stats()
-assert stats["kernel_launches"] == 1 and stats["expansion_runs"] == 0, stats
-""",
+assert stats["kernel_launches"] == 1 and stats["expansion_runs"] == 0, stats"""
     )
 
 
 @pytest.mark.parametrize("steps", [20_000, 0])
 def test_must_waits_in_the_only_thread(run_python, steps):
-    """With no steps, what the kernel is held against runs as one graph from the second time on."""
-    run_python(
+    run_python(  # with no steps, the expansion runs as one graph from the second time on
         f"""
 import tensorflow as tf
 from composite.reference import source
@@ -89,11 +87,9 @@ tf.config.threading.set_inter_op_parallelism_threads(1)
 with composite.options(backend="tvm"):
     traced = tf.function(lambda x: dense(x, w, b, act="RELU"))
     np.testing.assert_allclose(traced(x), expected, rtol=1e-4, atol=1e-4)
-
 def mapped(x):
     with composite.options(backend="tvm"):
         return dense(x, w, b, act="TANH")
-
 expected = dense.python_function(x[:8], w, b, "TANH").numpy()
 (found,) = tf.data.Dataset.from_tensors(x[:8]).map(mapped)
 np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
