@@ -52,13 +52,13 @@ def eye(
     name: Any = None,
 ) -> Any:
     """Identity matrices: ones on the diagonal, zeros elsewhere."""
-    rows = tf.cast(num_rows, tf.int32)
-    columns = rows if num_columns is None else tf.cast(num_columns, tf.int32)
-    size = tf.raw_ops.Minimum(x=rows, y=columns)
+    columns = num_rows if num_columns is None else num_columns
+    size = tf.cast(tf.raw_ops.Minimum(x=num_rows, y=columns), tf.int32)
     batch = tf.cast([] if batch_shape is None else batch_shape, tf.int32)
     diagonal = ones(tf.concat([batch, [size]], 0), dtype)
     if num_columns is None:
         return tf.linalg.diag(diagonal)
+    rows, columns = tf.cast(num_rows, tf.int32), tf.cast(columns, tf.int32)
     matrices = zeros(tf.concat([batch, [rows, columns]], 0), dtype)
     return tf.linalg.set_diag(matrices, diagonal)
 

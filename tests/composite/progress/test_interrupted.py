@@ -17,6 +17,7 @@ from composite.binding import settings
 from composite.ops.registry import OPS
 from tests.composite.dense_ops import dense
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
 random = np.random.default_rng(0)
 def inputs(rows):
     shapes = (rows, 40), (56, 40), (56,)

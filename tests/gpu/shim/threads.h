@@ -45,6 +45,15 @@ struct half {
   half() = default;
   explicit half(float x) : bits(uint16_t(x.word)) {}
   explicit operator float() const { return float ::Of(bits); }
+
+  // What elements are ordered by.
+  uint16_t Order() const { return bits ^ float ::kMiddle; }
+  friend bool operator==(half a, half b) { return a.bits == b.bits; }
+  friend bool operator!=(half a, half b) { return a.bits != b.bits; }
+  friend bool operator<(half a, half b) { return a.Order() < b.Order(); }
+  friend bool operator>(half a, half b) { return a.Order() > b.Order(); }
+  friend bool operator<=(half a, half b) { return a.Order() <= b.Order(); }
+  friend bool operator>=(half a, half b) { return a.Order() >= b.Order(); }
 };
 #else
 struct half {

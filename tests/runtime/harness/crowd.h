@@ -28,14 +28,14 @@ inline void Crowd(int threads, int rounds, const std::function<void(composite::P
     for (int c = 0; c < kRecurrent; ++c) callers.emplace_back(repeat, recurrent);
     for (int c = 0; c < kOthers; ++c) callers.emplace_back(repeat, other);
     // An op of TensorFlow's own: a closure now and then, which holds a thread for a while.
-    while (calls.load() < (kRecurrent + kOthers) * rounds) {
+    do {
       plain_begun.fetch_add(1);
       pool.Schedule([&plain_done] {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
         plain_done.fetch_add(1);
       });
       std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
+    } while (calls.load() < (kRecurrent + kOthers) * rounds);
     for (std::thread& caller : callers) caller.join();
   }
   EXPECT(plain_begun.load() > 0 && plain_done.load() == plain_begun.load());
