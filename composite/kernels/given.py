@@ -31,7 +31,6 @@ from composite.kernels import (
     cache,
     cpu,
     decisions,
-    host,
     produce,
     shapes,
     signatures,
@@ -147,8 +146,6 @@ def refusing() -> Iterator[None]:
         yield
     except verify.Mismatch as wrong:
         raise Refused(f"it is not what the body computes: {wrong}") from wrong
-    except host.Refused as wrong:
-        raise Refused(f"it takes no ordinary numbers: {wrong}") from wrong
     except RuntimeError as wrong:
         raise Refused(str(wrong)) from wrong
 

@@ -11,7 +11,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.binding import native
 from composite.compiler import tvm as backend
-from composite.kernels import host, verify
+from composite.kernels import verify
 from composite.reference import adversarial
 from composite.reference.tolerance import Reference
 
@@ -101,6 +101,14 @@ def test_a_kernel_may_leave_a_result_without_elements_to_the_expansion(tmp_path)
     checked(tmp_path, gather, gather, [(3, 0), (2, 2)])
 
 
+def test_a_kernel_may_leave_places_in_rows_without_elements_to_the_expansion(tmp_path):
+    def counted(shapes):
+        specs = [tf.TensorSpec(shapes[0]), tf.TensorSpec(shapes[1], tf.int32)]
+        return library_of(lambda x, i: tf.reduce_sum(tf.gather(x, i), -1), *specs)
+
+    checked(tmp_path, counted, counted, [(3, 0), (2,)])
+
+
 def test_a_kernel_may_leave_nans_that_the_body_makes_to_the_expansion(tmp_path):
     def top(shapes):
         def shares(x):
@@ -125,7 +133,8 @@ def test_a_kernel_may_not_leave_ordinary_numbers_to_the_expansion(tmp_path):
         specs = [tf.TensorSpec(shapes[0]), tf.TensorSpec(shapes[1], tf.int32)]
         return library_of(lambda x, i: tf.gather(x, tf.clip_by_value(i, 0, most)), *specs)
 
-    with pytest.raises(host.Refused, match="out of range"):
+    told = "it leaves integers of all sizes to the expansion: .* out of range"
+    with pytest.raises(verify.Mismatch, match=told):
         checked(tmp_path, lambda s: gather(s, 9), lambda s: gather(s, 1), [(3, 4), (7,)])
 
 
