@@ -60,6 +60,7 @@ def agree(case: Case, found: Outcome) -> Closeness:
     reruns = Reruns(
         lambda: runs(case.sample.nearby(), lambda near: _gradients(case, case.python, near)),
         lambda: tracing.moved(graph),
+        lambda: tracing.undetermined(graph),
     )
     return compare(
         found.values, expected.values, lambda: tracing.in_double(graph, expected.values), reruns

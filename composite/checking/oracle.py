@@ -17,7 +17,7 @@ from composite.binding import settings
 from composite.checking import variables
 from composite.checking.compare import Closeness, Difference, Reruns, compare
 from composite.checking.sample import Sample, output_dtypes
-from composite.checking.traced import Traced, in_double, moved, traced
+from composite.checking.traced import Traced, in_double, moved, traced, undetermined
 from composite.ops import call
 from composite.ops.op import DecoratedOp
 
@@ -136,6 +136,7 @@ class Case:
                 self.sample.nearby(), lambda near: variables.results(self.python, near.tensors())
             ),
             lambda: moved(self.graph),
+            lambda: undetermined(self.graph),
         )
 
     def agree(self, found: Outcome) -> Closeness:

@@ -56,6 +56,10 @@ class Traced:
         """The results with those of each op as far off, up or down, as `reference.ulps` states."""
         return self._source.moved(self._inputs)
 
+    def undetermined(self) -> list[Array]:
+        """By result, where the order of a sum that overflows decides what it is."""
+        return self._source.undetermined(self._inputs)
+
     def has_empty_product(self) -> bool:
         """Whether an operand of a MatMul has no elements, as far as the ops run one by one."""
         if not any(node.op == "MatMul" for f in self._library.function for node in f.node_def):
@@ -101,6 +105,16 @@ def moved(graph: Traced | None) -> Iterator[list[Array]]:
         yield from graph.moved()
     except (tf.errors.OpError, TypeError, ValueError):
         return
+
+
+def undetermined(graph: Traced | None) -> list[Array]:
+    """Where results of a graph have no known value; none where its ops do not run one by one."""
+    if graph is None:
+        return []
+    try:
+        return graph.undetermined()
+    except (tf.errors.OpError, TypeError, ValueError):
+        return []
 
 
 def _of_stock_ops(library: FunctionDefLibrary) -> FunctionDefLibrary:

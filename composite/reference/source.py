@@ -193,7 +193,7 @@ class Source:
 
         # A reference that is the ops' own result has their roundings as well.
         of_both = 1 if self._is_wider else 2
-        masks = functools.cache(functools.partial(self._undetermined, inputs))
+        masks = functools.cache(functools.partial(self.undetermined, inputs))
 
         def undetermined(output: int) -> Array:
             return masks()[output]
@@ -237,7 +237,7 @@ class Source:
         return self._runs and not self._is_double
 
     @account.step("reference")
-    def _undetermined(self, inputs: Sequence[Array]) -> list[Array]:
+    def undetermined(self, inputs: Sequence[Array]) -> list[Array]:
         """By output, where the order of a sum that overflows has a say (`overflow`)."""
         evaluator = self._other if self._is_wider else self._evaluator
         given = self._converted(inputs) if self._is_wider else inputs

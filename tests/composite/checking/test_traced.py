@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite.checking.traced import Traced, in_double, moved, traced
+from composite.checking.compare import Difference, Reruns, compare
+from composite.checking.traced import Traced, in_double, moved, traced, undetermined
 from tests.composite.checking import ops
 
 X = np.array([5, 6, 7.5, 8.5], np.float32)
@@ -37,6 +38,21 @@ def test_where_a_function_saturates_its_last_bits_decide_the_gradient(function):
     assert (runs == [run[0] for run in graph.moved()]).all()
 
 
+def test_a_sum_that_overflows_in_one_order_has_no_known_value():
+    x = np.array([[3e38, 3e38, -3e38, 1.0], [1.0, 2.0, 3.0, 4.0]], np.float32)
+    graph = Traced(lambda x: [tf.reduce_sum(x, -1), x * 0.5], [x])
+    sums, products = graph.undetermined()
+    assert sums.tolist() == [True, False] and not products.any()
+    wanted = [np.array([3e38, 10], np.float32), x * np.float32(0.5)]
+    found = [np.array([np.inf, 10], np.float32), wanted[1]]
+    with pytest.raises(Difference, match="output 0 has a infinity in 1 other places"):
+        compare(found, wanted)
+    compare(found, wanted, reruns=Reruns(undetermined=graph.undetermined))
+    found[0][1] = np.inf
+    with pytest.raises(Difference, match="output 0 has a infinity in 1 other places"):
+        compare(found, wanted, reruns=Reruns(undetermined=graph.undetermined))
+
+
 def test_a_captured_array_is_an_input_and_a_variable_is_none():
     held = tf.constant([2.0])
     graph = Traced(lambda x: [x * held], [X])
@@ -47,7 +63,7 @@ def test_a_captured_array_is_an_input_and_a_variable_is_none():
 
 def test_what_has_no_graph_has_no_other_results():
     graph = traced(lambda x: [x if x[0] > 0 else -x], [X])
-    assert graph is None and list(moved(graph)) == []
+    assert graph is None and list(moved(graph)) == [] and undetermined(graph) == []
     assert in_double(graph, [X])[0] is X
 
 
