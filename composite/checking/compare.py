@@ -3,12 +3,10 @@
 Integers, booleans and strings must be equal. Floating numbers may differ as far as those of a
 kernel may before it is used (`reference.tolerance` is the one rule): an element by its own rounding
 errors, and by what rounding does to the body's ops there. The reference is what those ops give in
-float64; what they give for inputs a rounding error away, and with their own results as far off as
-is stated of them, shows what luck may hide. NaNs and
-infinities must stand in the same places, but for numbers on the way to which the body's ops
-overflow and float64 does not, for places where these runs have others, and for sums that overflow
-in some order of their terms. Complex numbers are
-compared by their parts.
+float64. Reruns with inputs a rounding error away, and with results of ops off by their stated ulps,
+show how large rounding errors become. NaNs and infinities must be in the same places, except where
+the body's ops overflow and float64 does not, where a rerun has others, and where a sum overflows in
+one order of its terms and not in another. Complex numbers are compared by their parts.
 
 Not for: computing any of the results (ways.py).
 """
@@ -156,7 +154,7 @@ def _of(reruns: Reruns, index: int) -> _OfOutput:
     return _OfOutput(
         lambda: (run[index] for run in reruns.nearby()),
         lambda: (run[index] for run in reruns.moved()),
-        lambda: next(itertools.islice(reruns.undetermined(), index, None), False),
+        lambda: masks[index] if (masks := reruns.undetermined()) else False,
     )
 
 

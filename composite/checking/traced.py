@@ -58,7 +58,7 @@ class Traced:
 
     def undetermined(self) -> list[Array]:
         """By result, where the order of a sum that overflows decides what it is."""
-        return self._source.undetermined(self._inputs)
+        return self._undetermined
 
     def has_empty_product(self) -> bool:
         """Whether an operand of a MatMul has no elements, as far as the ops run one by one."""
@@ -77,6 +77,10 @@ class Traced:
     @functools.cached_property
     def _source(self) -> Source:
         return Source(self._library)
+
+    @functools.cached_property
+    def _undetermined(self) -> list[Array]:
+        return self._source.undetermined(self._inputs)
 
 
 def traced(function: Callable[..., Any], arrays: Sequence[Array]) -> Traced | None:

@@ -27,10 +27,10 @@ Array = np.ndarray[Any, Any]
 
 EQUAL = "equal by algebra"
 
-# Of what is compared: about a second.
-_MOST_ELEMENTS = 1 << 24
-_MOST_STEPS = 1 << 27
-_MOST_OPS = 50_000
+# A comparison at larger sizes takes longer than compiling does.
+_MOST_ELEMENTS = 1 << 24  # of the tensors
+_MOST_STEPS = 1 << 27  # instructions of the loops
+_MOST_OPS = 50_000  # that the body runs
 
 
 def is_wanted() -> bool:

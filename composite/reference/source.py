@@ -149,7 +149,7 @@ class Source:
 
     def _counted(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs. What has run long is not counted again, and runs as one graph."""
-        if self.takes_long and self._roundings == Roundings() and gives_the_same(self.body):
+        if self.takes_long and self._whole is not None:
             return self._run_whole(self._whole, inputs)
         count = _Count()
         own = self._run(inputs, self._roundings, count)
@@ -167,12 +167,15 @@ class Source:
         return self.steps > _MOST_STEPS
 
     @functools.cached_property
-    def _whole(self) -> Whole:
-        return Whole(self.body)
+    def _whole(self) -> Whole | None:
+        """The body as one graph; None where its results are not those of a run that is counted."""
+        is_plain = self._roundings == Roundings() and gives_the_same(self.body)
+        return Whole(self.body) if is_plain else None
 
     @functools.cached_property
-    def _other_whole(self) -> Whole:
-        return Whole(self._other_body)
+    def _other_whole(self) -> Whole | None:
+        is_plain = self._ends == Roundings() and gives_the_same(self._other_body)
+        return Whole(self._other_body) if is_plain else None
 
     @account.step("reference")
     def _run_whole(self, whole: Whole, inputs: Sequence[Any]) -> list[Array]:
@@ -268,7 +271,7 @@ class Source:
             return None
         try:
             given = self._converted(inputs)
-            if self.takes_long and self._ends == Roundings() and gives_the_same(self._other_body):
+            if self.takes_long and self._other_whole is not None:
                 arrays = [x.numpy() if tf.is_tensor(x) else x for x in given]
                 return self._other_whole.run(arrays)
             results = self._other.run(given, self._ends)
