@@ -145,6 +145,7 @@ absl::Status CallProgram(const composite_kernel_call& call, absl::string_view fi
   FixedTeam team(call.tasks);
   tvm_abi::Error error;
   if (words::Run(*program, arrays, call.steps, team, &error)) return absl::OkStatus();
+  if (error.kind == words::kLimitError) return absl::DeadlineExceededError(error.message);
   return KernelError(call.kernel, error);
 }
 

@@ -10,7 +10,6 @@
 #include "composite/runtime/launch/tvm_abi.h"
 #include "composite/runtime/run/kernel_host.h"
 #include "composite/runtime/run/kernel_outputs.h"
-#include "composite/runtime/words/run.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace composite {
@@ -28,7 +27,6 @@ tvm_abi::Tensor Describe(const Tensor& tensor, int64_t* dims) {
 absl::StatusCode CodeOf(const tvm_abi::Error& error) {
   if (error.kind == "IndexError") return absl::StatusCode::kOutOfRange;
   if (error.kind == "MemoryError") return absl::StatusCode::kResourceExhausted;
-  if (error.kind == words::kLimitError) return absl::StatusCode::kDeadlineExceeded;
   const bool caller = error.kind == "TypeError" || error.kind == "ValueError";
   return caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
 }
