@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from composite.kernels import decisions, produce, verdicts
+from composite.kernels import produce, verdicts
+from composite.measuring import decisions
 
 
 @contextmanager

@@ -209,37 +209,49 @@ class Written:
         with account.step("prove"):
             return prove(self.module.functions, self.plan.function.minimums)
 
-    def generate(self, name: str) -> Kernel:
+    def generate(self, name: str, *, over_ring: bool = False) -> Kernel:
         """Generate the code, under a name that is a C identifier; ValueError for another.
 
         What is not proven is there a second time, with its accesses guarded; NotCovered where they
-        are too many.
+        are too many. `over_ring`: with its programs over the ring. Loops are proven, and these
+        programs written, while LLVM works.
         """
         _check_name(name)
         plan, module = self.plan, self.module
+        with machine_code.begun(module.named(name), self.target) as code:
+            guards = self._guarded(name)
+            programs, why_none = self._ring_programs(name) if over_ring else (b"", "")
+            sizes = self.telling()
+            symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
+            return Kernel(
+                name=name,
+                objects={**code(), **guards},
+                out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
+                minimums=[plan.function.minimums.get(s, 0) for s in symbols],
+                divisors=[1] * len(symbols),
+                strategy="+".join(module.strategies.values()),
+                target=self.target,
+                proof=self.proof,
+                packed=tuple(module.packed),
+                choices=self.choices,
+                forwards=[list(inputs) for inputs in module.forwards],
+                telling=sizes,
+                ring_programs=programs,
+                no_ring_programs=why_none,
+            )
+
+    def _guarded(self, name: str) -> dict[str, bytes]:
+        """The object files of the kernel with guards; none if all of its accesses are proven."""
+        if self.proof.is_complete:
+            return {}
         if len(self.proof.unproven) > _MOST_GUARDS:
             raise NotCovered(
                 f"{len(self.proof.unproven)} accesses are not proven to be in bounds, more than"
                 f" can be guarded ({_MOST_GUARDS}): the first is {self.proof.unproven[0]}"
             )
-        builds = [module.named(name)]
-        if not self.proof.is_complete:
-            builds.append(guarded(module.named(name + _GUARDED), plan.function.minimums))
-        symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
-        return Kernel(
-            name=name,
-            objects=machine_code.objects(name, builds, self.target),
-            out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
-            minimums=[plan.function.minimums.get(s, 0) for s in symbols],
-            divisors=[1] * len(symbols),
-            strategy="+".join(module.strategies.values()),
-            target=self.target,
-            proof=self.proof,
-            packed=tuple(module.packed),
-            choices=self.choices,
-            forwards=[list(inputs) for inputs in module.forwards],
-            telling=self.telling(),
-        )
+        own = guarded(self.module.named(name + _GUARDED), self.plan.function.minimums)
+        with account.step("generate"):
+            return machine_code.objects(own, self.target)
 
     def ring_programs(self, name: str) -> bytes:
         """Return the programs of the same loops over the ring. NotCovered if there are none."""
@@ -248,12 +260,12 @@ class Written:
         with account.step("algebra"):
             return in_ring(self.module.named(name), self.module.stand_ins)
 
-    def with_ring_programs(self, kernel: Kernel) -> Kernel:
-        """Return the kernel with its programs over the ring, or with why there are none."""
+    def _ring_programs(self, name: str) -> tuple[bytes, str]:
+        """The programs over the ring, or why there are none."""
         try:
-            return replace(kernel, ring_programs=self.ring_programs(kernel.name))
+            return self.ring_programs(name), ""
         except NotCovered as answer:
-            return replace(kernel, no_ring_programs=str(answer))
+            return b"", str(answer)
 
     def telling(self, known: Sequence[Mapping[str, int]] = ()) -> list[list[int]]:
         """Return sizes that take each branch of the loops which no known sizes take."""

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from composite.compiler import account
 from composite.compiler.tvm.target import Target
 
 
-def objects(name: str, builds: Sequence[Mapping[str, Any]], target: Target) -> dict[str, bytes]:
+def objects(functions: Mapping[str, Any], target: Target) -> dict[str, bytes]:
     """Return the object files of a kernel by their names, under which linkers find them.
 
-    Each build has the function of the kernel first, and then those that pack its constants. A
-    constant is packed once, in vectors that wait for memory: to optimize that takes longer than it
-    saves.
+    The function of the kernel comes first, and then those that pack its constants. A constant is
+    packed once, in vectors that wait for memory: to optimize that takes longer than it saves.
     """
-    kernels: dict[str, Any] = {}
-    packers: dict[str, Any] = {}
-    for (symbol, kernel), *others in (functions.items() for functions in builds):
-        kernels[symbol] = kernel
-        packers |= dict(others)
-    found = {f"{name}.o": _object(kernels, target)}
+    (name, kernel), *packers = functions.items()
+    found = {f"{name}.o": _object({name: kernel}, target)}
     if packers:
-        found[f"{name}_packers.o"] = _object(packers, target, optimized=False)
+        found[f"{name}_packers.o"] = _object(dict(packers), target, optimized=False)
     return found
+
+
+@contextlib.contextmanager
+def begun(functions: Mapping[str, Any], target: Target) -> Iterator[Callable[[], dict[str, bytes]]]:
+    """Generate `objects` on another thread, and give a function that waits for them.
+
+    LLVM runs without Python's lock. The context ends when it has ended.
+    """
+    with ThreadPoolExecutor(1, "generate") as pool:
+        pending = pool.submit(objects, functions, target)
+
+        def waited() -> dict[str, bytes]:
+            with account.step("generate"):
+                return pending.result()
+
+        yield waited
 
 
 def lower(functions: Mapping[str, Any], target: Target, *, optimized: bool = True) -> Any:
@@ -72,7 +85,7 @@ def _described(target: Target, *, optimized: bool) -> Any:
 
 def _object(functions: Mapping[str, Any], target: Target, *, optimized: bool = True) -> bytes:
     # LLVM ends the process when a file cannot be written; memory has no folder that may be full.
-    with account.step("generate"), open(os.memfd_create("kernel.o"), "rb") as file:
+    with open(os.memfd_create("kernel.o"), "rb") as file:
         module = generate(functions, target, optimized=optimized)
         module.write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
         return file.read()

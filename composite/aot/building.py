@@ -31,8 +31,8 @@ from composite.binding.kernel_request import KernelRequest
 from composite.compiler.emit.timings import read
 from composite.compiler.tvm.target import Target
 from composite.kernels import emulated, key
-from composite.kernels.decisions import Decision
 from composite.kernels.tuned import Database
+from composite.measuring.decisions import Decision
 from composite.ops.op import CompositeOp
 from composite.progress import activity
 from composite.progress.event import Listener

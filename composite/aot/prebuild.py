@@ -19,9 +19,9 @@ from composite.compiler.emit.timings import KernelTiming
 from composite.compiler.tvm.choices import Chosen
 from composite.compiler.tvm.target import CudaTarget, Target
 from composite.kernels import algebra, chosen, cpu, gpu, produce, verdicts, verify
-from composite.kernels.decisions import Decision, Point, Times
 from composite.kernels.expansions import Inexpandable
 from composite.kernels.tuned import Database
+from composite.measuring.decisions import Decision, Point, Times
 from composite.ops.op import CompositeOp
 
 if TYPE_CHECKING:

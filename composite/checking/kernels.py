@@ -3,7 +3,7 @@
 Where no kernel can be made of an op for some dtype or shape there is nothing to compare, and the
 report says why.
 
-Not for: whether a kernel is fast enough to be used (kernels/measure.py).
+Not for: whether a kernel is fast enough to be used (measuring/measure.py).
 """
 
 from __future__ import annotations

@@ -43,9 +43,7 @@ def perform(task: Task) -> Made:
     loops = Loops(written.digest, written.knobs, written.choices)
     if not task.name:
         return Made(loops)
-    kernel = written.generate(task.name)
-    if task.over_ring:
-        kernel = written.with_ring_programs(kernel)
+    kernel = written.generate(task.name, over_ring=task.over_ring)
     if not task.link:
         return Made(loops, kernel)
     with account.step("link"):

@@ -18,9 +18,9 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.compiler.tvm.target import CudaTarget
 from composite.kernels import cache, gpu, launches, produce, shapes, verdicts
-from composite.kernels.decisions import Decision
 from composite.kernels.given import Given, Refused, minimums, output_shapes, refusing
 from composite.kernels.key import sha256
+from composite.measuring.decisions import Decision
 from composite.ops import call
 
 # Sizes of varying dims, by how many vary: they reveal a grid that ends too early.

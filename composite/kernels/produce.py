@@ -26,13 +26,14 @@ from composite.compiler.tvm.target import CudaTarget
 from composite.compiler_process import client
 from composite.compiler_process.client import Stopped
 from composite.compiler_process.tasks import Loops, Made
-from composite.kernels import algebra, chosen, cpu, gpu, memory, refusals, shapes, turns, verify
+from composite.kernels import algebra, chosen, cpu, gpu, memory, refusals, shapes, verify
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.expansions import expand, expansion
 from composite.kernels.key import Identity, sha256, toolchain_key
 from composite.kernels.samples import Samples, samples_of
 from composite.kernels.verdicts import put, stored, verdict
+from composite.measuring import turns
 from composite.progress import activity
 from composite.reference.exact import is_exact
 from composite.reference.source import CPU, Arithmetic

@@ -34,9 +34,10 @@ from composite.binding.log import logger
 from composite.binding.records import NodeDef
 from composite.compiler.tvm import Target
 from composite.kernels import cache as caches
-from composite.kernels import decisions, gpu, toolchain
+from composite.kernels import gpu, toolchain
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
+from composite.measuring import decisions
 from composite.ops import function_op
 
 _FORMAT = 1

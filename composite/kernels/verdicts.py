@@ -20,12 +20,13 @@ from composite.binding.log import logger
 from composite.binding.records import AttrValue
 from composite.binding.typed_record import Dims
 from composite.compiler import account
-from composite.kernels import decisions, gpu, shapes
+from composite.kernels import gpu, shapes
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
-from composite.kernels.decisions import Decision
 from composite.kernels.expansions import expand
-from composite.kernels.measure import HOST, measure, sweep
+from composite.measuring import decisions
+from composite.measuring.decisions import Decision
+from composite.measuring.measure import HOST, measure, sweep
 from composite.ops import call, call_arguments, function_op, functions
 from composite.progress import activity
 

@@ -293,6 +293,15 @@ def add_functions(library: Any) -> None:
             eager.add_function_def(function)
 
 
+def register_function(owner: Any, definition: Any) -> None:
+    """Makes a FunctionDef known to the eager runtime as long as its `owner` lives."""
+    eager = context.context()
+    eager.ensure_initialized()
+    eager.add_function_def(definition)
+    name = definition.signature.name
+    weakref.finalize(owner, eager.remove_function, name).atexit = False
+
+
 def cluster() -> bytes:
     """The cluster that the process is connected to; b"" for none."""
     server_def = context.context().get_server_def()
@@ -309,8 +318,7 @@ def register_functions(graph: Any) -> None:
     eager.ensure_initialized()
     for function in graph._functions.values():
         if not eager.has_function(function.name):
-            eager.add_function_def(function.definition)
-            weakref.finalize(function, eager.remove_function, function.name).atexit = False
+            register_function(function, function.definition)
 
 
 def functions_of(graph: Any) -> list[Any]:

@@ -16,9 +16,9 @@ from composite.binding.kernel_request import KernelRequest
 from composite.kernels import key as keys
 from composite.kernels import shapes, verdicts
 from composite.kernels.expansions import expand
-from composite.kernels.measure import Chain
-from composite.kernels.rounds import of_one
 from composite.kernels.tuned import Measured
+from composite.measuring.measure import Chain
+from composite.measuring.rounds import of_one
 from composite.ops import functions
 from composite.tuning import rounds
 from composite.tuning.space import Built

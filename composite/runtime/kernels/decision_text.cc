@@ -32,7 +32,7 @@ std::string Division(const KernelRecord& record) {
   return absl::StrCat(text, ", ", kernel ? "the kernel" : "the expansion", " from there on");
 }
 
-// composite/kernels/measure.py tells no smaller times apart.
+// composite/measuring/measure.py tells no smaller times apart.
 constexpr float kLeastUs = 0.01f;
 
 std::string Time(float us) {

@@ -12,8 +12,8 @@ import composite
 from composite.aot import build_options, stated_calls
 from composite.compiler.tvm.target import Target
 from composite.kernels import produce, verdicts
-from composite.kernels.decisions import Decision, Point, Times
 from composite.kernels.verify import Accuracy
+from composite.measuring.decisions import Decision, Point, Times
 from tests.composite.ops.test_constants import K, N, dense
 
 CALL = {"x": ("float32", ("rows", K)), "w": ("float32", (N, K), "constant"), "b": ("float32", (N,))}

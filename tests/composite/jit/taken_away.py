@@ -37,8 +37,8 @@ import tensorflow as tf
 import composite
 from composite import Composite
 from composite.compiler_process import client
-from composite.kernels import decisions
-from composite.kernels.decisions import Decision, Point, Times
+from composite.measuring import decisions
+from composite.measuring.decisions import Decision, Point, Times
 
 _LIMIT = 10.0  # seconds of a task: one that is stopped is waited for so long
 

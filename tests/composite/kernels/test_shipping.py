@@ -20,10 +20,10 @@ from composite.binding.kernel_record import KernelRecord
 from composite.cli.main import main
 from composite.compiler.tvm import Target
 from composite.kernels import cache as caches
-from composite.kernels import decisions
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
-from composite.kernels.decisions import Decision, Point, Times
+from composite.measuring import decisions
+from composite.measuring.decisions import Decision, Point, Times
 from composite.ops import function_op
 from tests.conftest import RunPython
 

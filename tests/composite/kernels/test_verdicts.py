@@ -9,9 +9,10 @@ from composite.binding import native
 from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.records import python_values
-from composite.kernels import decisions, key, verdicts
+from composite.kernels import key, verdicts
 from composite.kernels.cache import Cache
-from composite.kernels.decisions import Times, decide
+from composite.measuring import decisions
+from composite.measuring.decisions import Times, decide
 from composite.ops import functions
 
 KEY = "0" * 32

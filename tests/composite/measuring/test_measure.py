@@ -8,8 +8,9 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite import Composite
 from composite.binding.records import PROGRAM, AttrValue
-from composite.kernels import measure as measuring
-from composite.kernels.measure import measure
+from composite.measuring import measure as measuring
+from composite.measuring import repeated
+from composite.measuring.measure import measure
 from composite.ops import function_op
 
 
@@ -51,6 +52,17 @@ def test_a_function_without_a_kernel_is_refused_as_an_op_is():
         measure(function_op.NAME, arguments, stamps, [tf.TensorSpec((3,), tf.float32)])
 
 
+class _NoWays:
+    """Notes how many copies are asked for, and makes no functions."""
+
+    def __init__(self, asked):
+        self._asked = asked
+
+    def times(self, copies):
+        self._asked.append(copies)
+        return []
+
+
 @pytest.mark.parametrize(
     ("far", "near", "ratio", "widths"),
     [(0.9, 2.0, 0.9, [16]), (1.02, 0.6, 0.6, [16, 4]), (0.98, 1.5, 1.5, [16, 4])],
@@ -66,9 +78,9 @@ def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, ratio, w
         us = (far if len(inputs) == 16 else near) * 40e-6 * len(inputs)
         return [(us, 40e-6 * len(inputs), 0.0)] * fewest
 
-    monkeypatch.setattr(measuring, "_functions", lambda *_: [])
+    monkeypatch.setattr(measuring._Ways, "of", lambda *_, **__: _NoWays([]))
     monkeypatch.setattr(measuring, "_taken", lambda functions, specs, copies, sizes: [0] * copies)
-    monkeypatch.setattr("composite.kernels.rounds.taken", rounds)
+    monkeypatch.setattr("composite.measuring.rounds.taken", rounds)
     found = measure("Any", dict, {}, [tf.TensorSpec((1 << 18,), tf.float32)])
     assert found.ratio == pytest.approx(ratio, abs=0.01)
     assert list(dict.fromkeys(taken)) == widths
@@ -78,16 +90,12 @@ def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, ratio, w
 def test_what_takes_long_is_measured_in_few_copies(monkeypatch, us, copies):
     made = []
 
-    def functions(op_name, node, specs, copies):
-        made.append(copies)
-        return []
-
     def rounds(functions, inputs, budget, fewest=5):
         return [(us * 1e-6 * len(inputs), 3 * us * 1e-6 * len(inputs), 0.0)] * fewest
 
-    monkeypatch.setattr(measuring, "_functions", functions)
+    monkeypatch.setattr(measuring._Ways, "of", lambda *_, **__: _NoWays(made))
     monkeypatch.setattr(measuring, "_taken", lambda functions, specs, copies, sizes: [0] * copies)
-    monkeypatch.setattr("composite.kernels.rounds.taken", rounds)
+    monkeypatch.setattr("composite.measuring.rounds.taken", rounds)
     assert measure("Any", dict, {}, [tf.TensorSpec((64,), tf.float32)]).kernel_us == us
     assert made == ([1] if copies == 1 else [1, copies])
 
@@ -104,16 +112,15 @@ def test_a_large_constant_is_an_input_of_the_graph_that_runs_the_kernel(rows, is
     known = {1: np.ones((rows, 256), np.float32)}
     call = measuring._Call(lambda own: dict(zip("xw", own, strict=True)), {}, known)
 
-    def traced(way):
-        return measuring._chain("MeasuredProduct", way, specs, 2)._concrete.graph
-
     for way, held in ((call.by_kernel(), is_held), (call.by_expansion(), False)):
-        graph = traced(way)
-        nodes = [op for op in graph.get_operations() if op.type == "MeasuredProduct"]
-        assert len(nodes) == 2
-        assert len(graph.inputs) == (4 if held else 2)
-        assert [op.inputs[1].op.type for op in nodes] == ["Placeholder" if held else "Const"] * 2
-        assert nodes[0].inputs[1] is not nodes[1].inputs[1]
+        definition = way.traced("MeasuredProduct", specs).times(2).definition
+        nodes = {node.name: node for node in definition.node_def}
+        products = [node for node in nodes.values() if node.op == "MeasuredProduct"]
+        assert len(products) == 2
+        assert len(definition.signature.input_arg) == (4 if held else 2)
+        factors = [node.input[1].split(":")[0] for node in products]
+        assert [name in nodes and nodes[name].op for name in factors] == [not held and "Const"] * 2
+        assert factors[0] != factors[1]
 
 
 def _convolution(x):
@@ -151,11 +158,11 @@ def test_the_rewrites_that_are_left_out_do_nothing_on_a_cpu(body):
             session.run(y, given, options=options, run_metadata=found)
         return [sorted(map(str, part.node)) for part in found.partition_graphs]
 
-    found = rewritten(measuring._config(measuring.HOST))
+    found = rewritten(repeated.config(repeated.HOST))
     assert found == rewritten(tf.compat.v1.ConfigProto(allow_soft_placement=True))
     assert found[0]
 
 
 def test_the_nodes_of_a_gpu_get_all_rewrites():
-    options = measuring._config("GPU:0").graph_options.rewrite_options
+    options = repeated.config("GPU:0", optimized=False).graph_options.rewrite_options
     assert not options.ListFields()

@@ -1,12 +1,12 @@
 """Measures a kernel against what TensorFlow would run instead, on the node's own terms.
 
-Both are measured as nodes of a graph. One function holds enough copies of the op to be timed. They
-run one after the other, and each has its own inputs, since a real model does not read the same
-weights again. The nodes run the kernel in one function and the expansion in another, where grappler
-fuses the ops as it fuses hand-written ones. The time of an empty function with the same signature
-is subtracted, so the result contains no Python. Constant inputs are constants of the graph too.
-Large constants of a kernel, which takes them packed, are inputs that are marked as constant
-instead, since TensorFlow copies graphs many times.
+Both are measured as nodes of a graph. One function holds enough copies of the op to be timed
+(repeated.py). They run one after the other, and each has its own inputs, since a real model does
+not read the same weights again. The nodes run the kernel in one function and the expansion in
+another, where grappler fuses the ops as it fuses hand-written ones. The time of an empty function
+with the same signature is subtracted, so the result contains no Python. Constant inputs are
+constants of the graph too. Large constants of a kernel, which takes them packed, are inputs that
+are marked as constant instead, since TensorFlow copies graphs many times.
 
 If both are limited by memory, their times are equal; inputs that fit into the caches then show the
 difference.
@@ -24,15 +24,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from composite.binding.records import BACKEND, CONSTANTS, NUMERICS, UNCOUNTED, AttrValue
 from composite.compiler import account
-from composite.kernels import rounds, turns
-from composite.kernels.decisions import Times
+from composite.measuring import repeated, rounds, turns
+from composite.measuring.decisions import Times
+from composite.measuring.repeated import HOST
 from composite.ops import call
 
-HOST = "CPU:0"
 Sizes = Mapping[int, int]
 """By the position of an input that is a scalar, its value."""
 
@@ -81,16 +80,17 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     known = _known(specs, constants)
     varying = _varying(specs, known)
     own = _varying_sizes(specs, known, sizes)
-    node = _Call(arguments, stamps, known, device, fuses=fuses)
+    with turns.preparing():
+        ways = _Ways.of(op_name, _Call(arguments, stamps, known, device), varying, fuses=fuses)
 
     def timed(copies: int) -> tuple[Times, int]:
         """The times of this many copies, or of fewer if those suffice."""
         with turns.preparing():
-            functions = _functions(op_name, node, varying, 1)
+            functions = ways.times(1)
             inputs = _taken(functions, varying, 1, own)
             enough = math.ceil(_CHAIN / max(_seconds_of_one(functions, inputs), rounds.LEAST))
             if (copies := min(copies, enough)) > 1:
-                functions = _functions(op_name, node, varying, copies)
+                functions = ways.times(copies)
                 inputs = _taken(functions, varying, copies, own)
         with turns.measuring():
             found = rounds.settled(lambda budget: rounds.taken(functions, inputs, budget), copies)
@@ -129,9 +129,9 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
         for shapes in cases
     ]
     copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
-    node = _Call(arguments, stamps, known, device, fuses=fuses)
+    node = _Call(arguments, stamps, known, device)
     with turns.preparing():
-        functions = _functions(op_name, node, varying, copies)
+        functions = _Ways.of(op_name, node, varying, fuses=fuses).times(copies)
         inputs = [
             _taken(functions, case, copies, _varying_sizes(specs, known, own))
             for case, own in zip(exact, sizes or [{}] * len(exact), strict=True)
@@ -160,8 +160,8 @@ class Chain:
         varying = _varying(specs, known)
         self.copies = _copies(varying, known, _COPIES, _MEMORY)
         node = _Call(arguments, stamps, known)
-        self._kernel = _chain(op_name, node.by_kernel(), varying, self.copies)
-        self._empty = _empty(varying, self.copies, HOST)
+        ways = _Ways.of(op_name, node, varying)
+        self._kernel, self._empty = ways.kernel.times(self.copies), ways.empty.times(self.copies)
         own = _varying_sizes(specs, known, sizes)
         self._inputs = _taken((self._kernel, self._empty), varying, self.copies, own)
 
@@ -182,7 +182,6 @@ class _Call(NamedTuple):
     known: Mapping[int, Any]  # by position
     device: str = HOST
     held: Sequence[int] = ()  # the constants that are inputs of the graph
-    fuses: bool = True
 
     def by_kernel(self) -> _Call:
         """The call that runs the kernel."""
@@ -195,19 +194,48 @@ class _Call(NamedTuple):
         """The call that runs the expansion."""
         return self._replace(stamps={**self.stamps, **_route("tf")})
 
-    def held_by(self, copies: int) -> list[Any]:
-        """The constant inputs of a graph with this many calls."""
-        with tf.device(self.device):
-            return [_constant(self.known[i], copy) for copy in range(copies) for i in self.held]
+    def traced(self, op_name: str, specs: Sequence[tf.TensorSpec]) -> repeated.Call:
+        """One call of the op, of inputs that are no constants of the `specs`."""
 
-    def keywords(self, own: Sequence[Any], held: Sequence[Any], copy: int) -> Mapping[str, Any]:
-        """The keywords of call number `copy`, with its `own` inputs and the `held` constants."""
+        def one(*inputs: Any) -> Any:
+            keywords = self._keywords(inputs[: len(specs)], inputs[len(specs) :])
+            return call.graph_call(op_name, keywords, self.stamps, None)
+
+        held = {i: self.known[i] for i in self.held}
+        return repeated.trace(one, specs, self.device, self.known, held)
+
+    def _keywords(self, own: Sequence[Any], held: Sequence[Any]) -> Mapping[str, Any]:
+        """The keywords of a call with its `own` inputs and the `held` constants."""
         given, known = iter(own), self.known
         inputs = dict(zip(self.held, held, strict=True))
         for i in range(len(own) + len(known)):
             if i not in inputs:
-                inputs[i] = _constant(known[i], copy) if i in known else next(given)
+                inputs[i] = repeated.constant(known[i], i) if i in known else next(given)
         return self.arguments([inputs[i] for i in sorted(inputs)])
+
+
+class _Ways(NamedTuple):
+    """A call by the kernel, by the expansion, and without a node, to be timed."""
+
+    kernel: repeated.Call
+    expansion: repeated.Call
+    empty: repeated.Call
+
+    @classmethod
+    def of(
+        cls, op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], *, fuses: bool = True
+    ) -> _Ways:
+        """Traces them. `fuses`: as `measure`."""
+        empty = repeated.trace(lambda *inputs: inputs[:1], specs, node.device)
+        return cls(
+            node.by_kernel().traced(op_name, specs),
+            node.by_expansion().traced(op_name, specs)._replace(optimized=True, fuses=fuses),
+            empty,
+        )
+
+    def times(self, copies: int) -> list[repeated.Function]:
+        """The functions of this many calls each."""
+        return [way.times(copies) for way in self]
 
 
 def _known(specs: Sequence[tf.TensorSpec], constants: Sequence[int]) -> dict[int, Any]:
@@ -225,16 +253,7 @@ def _varying_sizes(
     return [sizes.get(i) for i in range(len(specs)) if i not in known]
 
 
-def _functions(
-    op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int
-) -> list[_Traced]:
-    """The functions to time: with the kernel, with the expansion, and without nodes."""
-    ways = (node.by_kernel(), node.by_expansion())
-    chains = [_chain(op_name, way, specs, copies) for way in ways]
-    return [*chains, _empty(specs, copies, node.device)]
-
-
-def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> float:
+def _seconds_of_one(functions: Sequence[repeated.Function], inputs: Sequence[Any]) -> float:
     """A rough time of the faster of kernel and expansion, from functions of one node."""
     # Other kernels are made meanwhile, so the minimum of several rounds is taken.
     kernel, expansion, nothing = map(
@@ -259,15 +278,8 @@ def _copies(
     return int(max(1, min(most, memory // max(size, 1), _CONSTANTS // max(fixed, 1))))
 
 
-def _constant(array: Any, copy: int) -> Any:
-    """A different constant for each copy, since grappler merges equal ones."""
-    own = array.copy()
-    own.flat[0] = copy
-    return tf.constant(own)
-
-
 def _taken(
-    functions: Sequence[_Traced],
+    functions: Sequence[repeated.Function],
     specs: Sequence[tf.TensorSpec],
     copies: int,
     sizes: Sequence[int | None],
@@ -307,94 +319,3 @@ def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
     if spec.dtype.is_floating:
         return random.standard_normal(shape, np.float32).astype(dtype, copy=False)
     return random.integers(0, 2, shape).astype(dtype)
-
-
-def _chain(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> _Traced:
-    def chain(*inputs: Any) -> list[Any]:
-        outputs: list[Any] = []
-        own, held = inputs[: copies * len(specs)], inputs[copies * len(specs) :]
-        for i in range(copies):
-            with tf.control_dependencies(outputs[-1:]), tf.device(node.device):
-                given = node.keywords(_part(own, i, copies), _part(held, i, copies), i)
-                result = call.graph_call(op_name, given, node.stamps, None)
-            # Each input is read: grappler removes nodes that only order others.
-            outputs += tf.nest.flatten(result)
-        return _together(outputs, node.device)
-
-    held = node.held_by(copies)
-    return _Traced(chain, [*specs] * copies, node.device, held, fuses=node.fuses)
-
-
-def _part(inputs: Sequence[Any], number: int, parts: int) -> Sequence[Any]:
-    """One of several equal parts of some inputs."""
-    width = len(inputs) // parts
-    return inputs[number * width : (number + 1) * width]
-
-
-def _together(outputs: list[Any], device: str) -> list[Any]:
-    """The outputs, each ready only when all of them are.
-
-    TensorFlow runs two nodes that become ready at the same time on two threads, and waking the
-    second thread takes longer than many kernels.
-    """
-    with tf.device(device):
-        return list(tf.raw_ops.IdentityN(input=outputs)) if outputs else outputs
-
-
-def _empty(specs: Sequence[tf.TensorSpec], copies: int, device: str) -> _Traced:
-    def empty(*inputs: Any) -> list[Any]:
-        with tf.device(device):
-            own = [tf.identity(x) for x in inputs[:: max(len(specs), 1)]]
-        return _together(own, device)
-
-    return _Traced(empty, [*specs] * copies, device)
-
-
-class _Traced:
-    """A traced function, whose calls return when the device has finished.
-
-    It is called as an op. A call of a tf.function takes 17 us per argument in Python, and a thread
-    of TensorFlow's inter-op pool, all of which may be held by nodes that wait for the kernel.
-    """
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        specs: Sequence[tf.TensorSpec],
-        device: str,
-        held: Sequence[Any] = (),
-        *,
-        fuses: bool = True,
-    ) -> None:
-        """`held`: further inputs, which are the same in each call. `fuses`: as `measure`."""
-        signature = [*specs, *(tf.TensorSpec(x.shape, x.dtype) for x in held)]
-        made = tf.function(function, input_signature=signature, autograph=False)
-        self._held = held
-        self._concrete = made.get_concrete_function()
-        self._dtypes = [output.dtype for output in self._concrete.outputs]
-        self._config = _config(device, fuses=fuses).SerializeToString()
-        self.device = device
-
-    def __call__(self, *inputs: Any) -> None:
-        tf.raw_ops.PartitionedCall(
-            args=[*inputs, *self._held],
-            Tout=self._dtypes,
-            f=self._concrete.name.decode(),
-            config_proto=self._config,
-        )
-        if self.device != HOST:
-            with tf.device(self.device):
-                tf.raw_ops.SyncDevice()
-
-
-def _config(device: str, *, fuses: bool = True) -> tf.compat.v1.ConfigProto:
-    """How a graph is prepared whose nodes are on a device; others may run on the CPU."""
-    config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
-    if device == HOST:
-        # Rewrites for GPUs, which copy the constants of a graph to find nothing to do on a CPU.
-        rewrites = config.graph_options.rewrite_options
-        rewrites.layout_optimizer = RewriterConfig.OFF
-        rewrites.memory_optimization = RewriterConfig.NO_MEM_OPT
-    if not fuses:
-        config.graph_options.rewrite_options.remapping = RewriterConfig.OFF
-    return config

@@ -6,8 +6,8 @@ import pytest
 
 from composite.aot import prebuild
 from composite.compiler.emit.timings import KernelTiming
-from composite.kernels import decisions
-from composite.kernels.decisions import Times, decide
+from composite.measuring import decisions
+from composite.measuring.decisions import Times, decide
 
 
 def times(ratio, spread=0.01):

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from composite.kernels import rounds
+from composite.measuring import rounds
 
 
 def test_a_kernel_does_not_lose_for_a_load_that_ends():

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from composite.kernels.decisions import Times
+from composite.measuring.decisions import Times
 
 Round = tuple[float, float, float]
 """Seconds of a function of kernels, of the same of expansions, and of one without nodes."""

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from composite.kernels.turns import Turns
+from composite.measuring.turns import Turns
 
 _SOON = 0.05  # seconds in which a thread that may go on does so
 
