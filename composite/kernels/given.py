@@ -30,7 +30,6 @@ from composite.compiler.tvm.proof.result import Proof
 from composite.kernels import (
     cache,
     cpu,
-    decisions,
     produce,
     shapes,
     signatures,
@@ -40,6 +39,7 @@ from composite.kernels import (
 from composite.kernels.expansions import expand
 from composite.kernels.key import sha256
 from composite.kernels.samples import Samples
+from composite.measuring import decisions
 from composite.ops import call, functions
 
 _FUNCTIONS = re.compile(rb"\0__tvm_ffi_([A-Za-z]\w*)\0")  # in the symbol table of an object file

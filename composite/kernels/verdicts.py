@@ -26,7 +26,8 @@ from composite.kernels.cache import Cache
 from composite.kernels.expansions import expand
 from composite.measuring import decisions
 from composite.measuring.decisions import Decision
-from composite.measuring.measure import HOST, measure, sweep
+from composite.measuring.measure import measure, sweep
+from composite.measuring.repeated import HOST
 from composite.ops import call, call_arguments, function_op, functions
 from composite.progress import activity
 

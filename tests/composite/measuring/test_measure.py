@@ -88,7 +88,7 @@ def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, ratio, w
 
 @pytest.mark.parametrize(("us", "copies"), [(1, 16), (100, 16), (500, 4), (30_000, 1)])
 def test_what_takes_long_is_measured_in_few_copies(monkeypatch, us, copies):
-    made = []
+    made: list[int] = []
 
     def rounds(functions, inputs, budget, fewest=5):
         return [(us * 1e-6 * len(inputs), 3 * us * 1e-6 * len(inputs), 0.0)] * fewest

@@ -13,7 +13,7 @@ _X = tf.TensorSpec((2,), tf.float32)
 
 
 def _sum(x, y):
-    z = x * repeated.constant(np.float32([2, 2]), 0) + y
+    z = x * repeated.constant(np.array([2, 2], np.float32), 0) + y
     return z, tf.reduce_sum(z)
 
 
@@ -25,19 +25,19 @@ def _called(function, inputs):
 
 @pytest.mark.parametrize("copies", [1, 3])
 def test_each_call_has_inputs_and_constants_of_its_own(copies):
-    one = repeated.trace(_sum, [_X, _X], repeated.HOST, {0: np.float32([2, 2])})
+    one = repeated.trace(_sum, [_X, _X], repeated.HOST, {0: np.array([2, 2], np.float32)})
     given = [tf.constant([i + 1.0, i + 2.0]) for i in range(2 * copies)]
     found = _called(one.times(copies), given)
     assert len(found) == 2 * copies
     for copy in range(copies):
         x, y = (tensor.numpy() for tensor in given[2 * copy : 2 * copy + 2])
-        expected = x * np.float32([copy, 2]) + y
+        expected = x * np.array([copy, 2], np.float32) + y
         np.testing.assert_array_equal(found[2 * copy], expected)
         assert float(found[2 * copy + 1]) == expected.sum()
 
 
 def test_constants_that_are_held_come_after_the_inputs_of_all_calls():
-    held = {1: np.float32([5, 6])}
+    held = {1: np.array([5, 6], np.float32)}
     one = repeated.trace(lambda x, w: x * w, [_X], repeated.HOST, held, held)
     function = one.times(2)
     names = [argument.name for argument in function.definition.signature.input_arg]
@@ -49,7 +49,7 @@ def test_constants_that_are_held_come_after_the_inputs_of_all_calls():
 
 
 def test_a_call_waits_for_the_one_before():
-    one = repeated.trace(_sum, [_X, _X], repeated.HOST, {0: np.float32([2, 2])})
+    one = repeated.trace(_sum, [_X, _X], repeated.HOST, {0: np.array([2, 2], np.float32)})
     nodes = {node.name: node for node in one.times(2).definition.node_def}
     waiting = [node.name for node in nodes.values() if any(x[0] == "^" for x in node.input)]
     assert sorted(waiting) == sorted(name for name in nodes if name.endswith("_1"))
@@ -73,7 +73,9 @@ def test_shapes_are_known_to_whoever_optimizes_the_graph():
 
 
 def test_a_function_is_forgotten_with_its_last_holder():
-    function = repeated.trace(_sum, [_X, _X], repeated.HOST, {0: np.float32([2, 2])}).times(1)
+    function = repeated.trace(
+        _sum, [_X, _X], repeated.HOST, {0: np.array([2, 2], np.float32)}
+    ).times(1)
     name = function.definition.signature.name
     assert context.context().has_function(name)
     del function
