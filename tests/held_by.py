@@ -90,7 +90,9 @@ HELD_BY: dict[str, str] = {
         " versions.py composite/cli/diverge.py"
     ),
     "tests/composite/quant/test_integers.py": "__init__.py",
-    "tests/composite/acceleration/test_accelerate.py": ("graph.py recognized.py report.py"),
+    "tests/composite/acceleration/test_accelerate.py": (
+        "comparing.py graph.py recognized.py report.py"
+    ),
     "tests/composite/acceleration/test_bisecting.py": "composite/cli/bisect.py",
     "tests/composite/acceleration/test_replaying.py": (
         "composite/cli/replay.py composite/runtime/run/region_dump"

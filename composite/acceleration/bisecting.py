@@ -13,6 +13,7 @@ from composite.acceleration import comparing, model_folder
 from composite.acceleration.accelerate import Called, call_of, entries, of_folder
 from composite.acceleration.comparing import Terms
 from composite.acceleration.graph import Region
+from composite.acceleration.tracing import Known, traced
 from composite.binding import native
 from composite.binding.printed import Printed
 from composite.binding.records import record
@@ -118,9 +119,12 @@ class _Trials:
         self._called, self._terms = called, terms
         self._word = comparing.word_of(called.name)
         function, _, given = called
-        _, self._wanted = comparing.without_regions(function, self._word, given)
+        original, self._wanted = comparing.without_regions(function, self._word, given)
+        self._known = Known(original.function.get_concrete_function(*given))
         worker.start_for_regions()
-        _, partition, _ = comparing.formed(function, self._word, given, terms.deny, terms.end())
+        _, partition, _ = comparing.formed(
+            function, self._word, given, terms.deny, terms.end(), known=self._known
+        )
         self.regions = partition.regions
 
     def deviation(self, regions: Sequence[Region]) -> Deviation:
@@ -128,7 +132,7 @@ class _Trials:
         function, _, given = self._called
         name = comparing.mark(self._terms.deny) + self._word
         with _only(regions):
-            trial = comparing.traced(function, name)
+            trial = traced(function, name, known=self._known)
             comparing.settled(trial, given, self._terms.end())
             found = results.flat(trial(*given))
         return results.deviation(found, self._wanted, self._terms.rtol)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import math
 import re
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +15,8 @@ from composite.acceleration import graph, still
 from composite.acceleration.direct import DirectCalls
 from composite.acceleration.recognized import Recognizing
 from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Compiled
+from composite.acceleration.timing import times
+from composite.acceleration.tracing import Known, traced
 from composite.binding import settings
 from composite.binding.log import logger
 from composite.compiler import account
@@ -29,9 +28,6 @@ from composite.trials.results import Array, Deviation, deviation, flat
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
 MARK = "composite_accelerated_"
-_FEWEST, _FEWEST_LONG = 7, 3  # rounds of timed runs; the latter of runs that take long
-_LEAST = 0.1  # seconds of timed runs of each function, where the result is clear,
-_BUDGET = 2.0  # and where it is not, roughly
 _LONGEST = 300  # characters of XLA's error that a report has
 # Calls in which nodes ask for their kernels: where variables are waited for, also for those that
 # have variables at rest for constants (composite/runtime/run/kernel_view.h).
@@ -160,27 +156,35 @@ def _compared(
     original, wanted = without_regions(call, word, given)
     recognizing = None if ops is not None and not ops else Recognizing(call, ops)
     end = terms.end()
+    known = Known(original.function.get_concrete_function(*given))
     regions, partition, is_complete = formed(
-        recognizing or call, word, given, terms.deny, end, calls=terms.calls, original=call
-    )
+        recognizing or call, word, given, terms.deny, end,
+        calls=terms.calls, original=call, known=None if recognizing else known,
+    )  # fmt: skip
     activity.step("compare")
     before = stats()
     with account.step("compare"):
         found = flat(regions(*given))
         calls = (stats() - before).by_region
         moved = _moved((original, regions), given, (wanted, found), terms.rtol)
-    compiled, by_xla = _by_xla(call, word, given, original, terms) if terms.xla else (None, None)
+    by_xla, compiled = None, None
+    if terms.xla:
+        compiled = Accelerated(
+            traced(call, f"compiled_{word}", jit_compile=True, known=known), call
+        )
+        by_xla = _by_xla(original, compiled, given, terms)
+        compiled = None if by_xla.refusal else compiled
     ways = [original, regions] + ([] if compiled is None else [compiled])
-    times = _times(ways, given, terms.min_gain)
+    seconds = times(ways, given, terms.min_gain)
     if by_xla is not None and compiled is not None:
-        by_xla = replace(by_xla, microseconds=1e6 * times[2])
+        by_xla = replace(by_xla, microseconds=1e6 * seconds[2])
     report = AccelerationReport(
         name=name,
         inputs=_described(given),
         partition=partition,
         deviation=moved,
-        original_us=1e6 * times[0],
-        accelerated_us=1e6 * times[1],
+        original_us=1e6 * seconds[0],
+        accelerated_us=1e6 * seconds[1],
         is_complete=is_complete,
         min_gain=terms.min_gain,
         calls=calls,
@@ -221,30 +225,28 @@ def _at(
         _moved((ways[0], way), inputs, (wanted, one), terms.rtol)
         for way, one in zip(ways[1:], found, strict=True)
     ]
-    times = [1e6 * seconds for seconds in _times(ways, inputs, terms.min_gain)]
-    xla = None if len(ways) < 3 else Compiled(deviation=moved[1], microseconds=times[2])
+    took = [1e6 * seconds for seconds in times(ways, inputs, terms.min_gain)]
+    xla = None if len(ways) < 3 else Compiled(deviation=moved[1], microseconds=took[2])
     return replace(
         report,
         deviation=moved[0],
-        original_us=times[0],
-        accelerated_us=times[1],
+        original_us=took[0],
+        accelerated_us=took[1],
         is_complete=is_complete,
         xla=xla,
     )
 
 
 def _by_xla(
-    call: Callable[..., Any], word: str, given: Sequence[Any], original: Accelerated, terms: Terms
-) -> tuple[Accelerated | None, Compiled]:
-    """A function as XLA compiles it, None where it does not, and how close its results are."""
-    compiled = Accelerated(traced(call, f"compiled_{word}", jit_compile=True), call)
+    original: Accelerated, compiled: Accelerated, given: Sequence[Any], terms: Terms
+) -> Compiled:
+    """How close the results of a function are that XLA compiles, or why it does not."""
     wanted = flat(original(*given))
     try:
         found = flat(compiled(*given))
     except (tf.errors.OpError, ValueError, TypeError) as error:
-        return None, Compiled(refusal=in_one_line(error)[:_LONGEST])
-    moved = _moved((original, compiled), given, (wanted, found), terms.rtol)
-    return compiled, Compiled(deviation=moved)
+        return Compiled(refusal=in_one_line(error)[:_LONGEST])
+    return Compiled(deviation=_moved((original, compiled), given, (wanted, found), terms.rtol))
 
 
 def _moved(
@@ -297,14 +299,16 @@ def formed(  # noqa: PLR0913 - a call, and how kernels are asked for
     *,
     calls: int = _WARM,
     original: Callable[..., Any] | None = None,
+    known: Known | None = None,
 ) -> tuple[Accelerated, graph.Partition, bool]:
     """A function with regions, these, and whether their kernels were ready at a monotonic time.
 
     A node that turns out to have no kernel is left outside of the next trace's regions. `word` is
-    what tells the function's name in the runtime from others. `original`: see DirectCalls.
+    what tells the function's name in the runtime from others. `original`: see DirectCalls. `known`:
+    see `traced`.
     """
     while True:
-        regions = Accelerated(traced(call, mark(deny) + word), original or call)
+        regions = Accelerated(traced(call, mark(deny) + word, known=known), original or call)
         with account.step("trace"):
             concrete = regions.function.get_concrete_function(*given)
             regions.learn(*given)
@@ -332,51 +336,4 @@ def settled(
                 return False
         if stats()["requests"] == before:
             break
-    return True
-
-
-def traced(call: Callable[..., Any], name: str, *, jit_compile: bool | None = None) -> Any:
-    """A function as a tf.function, which the runtime knows by this name."""
-
-    def traced(*args: Any, **kwargs: Any) -> Any:
-        return call(*args, **kwargs)
-
-    traced.__name__ = name
-    return tf.function(traced, jit_compile=jit_compile)
-
-
-@account.step("time")
-def _times(functions: Sequence[Any], inputs: Sequence[Any], gain: float) -> list[float]:
-    """The median seconds of a call of each function, in turns, until it is clear which to call."""
-    activity.step("measure", _BUDGET * len(functions))
-    seconds: list[list[float]] = [[] for _ in functions]
-    begin = time.perf_counter()
-    while not _is_enough(seconds, (time.perf_counter() - begin) / len(functions), gain):
-        for function, times in zip(functions, seconds, strict=True):
-            start = time.perf_counter()
-            result = function(*inputs)
-            tf.nest.map_structure(lambda tensor: tensor.numpy(), result)
-            times.append(time.perf_counter() - start)
-    return [statistics.median(times) for times in seconds]
-
-
-def _is_enough(seconds: Sequence[Sequence[float]], spent: float, gain: float) -> bool:
-    """Whether to stop timing after so many seconds of each function."""
-    fewest = _FEWEST if spent < _BUDGET / 2 else _FEWEST_LONG
-    if len(seconds[0]) < fewest:
-        return False
-    return spent >= (_LEAST if _is_clear(seconds, gain) else _BUDGET)
-
-
-def _is_clear(seconds: Sequence[Sequence[float]], gain: float) -> bool:
-    """Whether it is certain, for each two functions, if the second gains so much.
-
-    The 95 % confidence interval of the median ratio must not contain the gain. Its ends are order
-    statistics, of ranks n / 2 - sqrt(n) and n / 2 + sqrt(n).
-    """
-    for first, second in itertools.combinations(seconds, 2):
-        ratios = sorted(a / b for a, b in zip(first, second, strict=True))
-        place = max(int(len(ratios) / 2 - math.sqrt(len(ratios))), 0)
-        if ratios[place] < gain < ratios[-1 - place]:
-            return False
     return True

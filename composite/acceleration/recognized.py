@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from composite.acceleration.tracing import spec
 from composite.editing.models import Edited
 from composite.ops.compiled_call import do_not_convert
 from composite.ops.op import CompositeOp
@@ -36,7 +37,7 @@ class Recognizing:
         return self._edited_for(args, kwargs).report
 
     def _edited_for(self, args: Any, kwargs: Any) -> Edited[RecognitionReport]:
-        args, kwargs = tf.nest.map_structure(_spec, (args, kwargs))
+        args, kwargs = tf.nest.map_structure(spec, (args, kwargs))
         key = repr((args, kwargs))
         if key not in self._edited:
             with tf.init_scope():
@@ -46,10 +47,3 @@ class Recognizing:
 
 
 do_not_convert(Recognizing)  # AutoGraph takes seconds for the code that recognizes
-
-
-def _spec(value: Any) -> Any:
-    """What a trace knows of an argument."""
-    if tf.is_tensor(value):
-        return tf.TensorSpec(value.shape, value.dtype)
-    return value

@@ -17,7 +17,7 @@ from benchmarks.sides import model_keras
 from benchmarks.sides.model_keras import KerasModels, hand_out
 from benchmarks.works import models
 from benchmarks.works.model_work import ModelProgram, ModelWork
-from composite.acceleration import comparing
+from composite.acceleration import timing
 
 
 def two_outputs() -> keras.Model:
@@ -30,7 +30,7 @@ def two_outputs() -> keras.Model:
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelProgram:
     monkeypatch.setattr(model_keras, "MODELS", {"two": two_outputs})
-    monkeypatch.setattr(comparing, "_BUDGET", 0.01)
+    monkeypatch.setattr(timing, "_BUDGET", 0.01)
     return ModelWork("two", 3, str(tmp_path)).program()
 
 

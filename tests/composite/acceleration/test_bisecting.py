@@ -11,7 +11,7 @@ import tensorflow as tf
 from click.testing import CliRunner
 
 import composite
-from composite.acceleration import comparing
+from composite.acceleration import bisecting, comparing, tracing
 from composite.cli.main import main
 from composite.jit import worker
 from composite.trials import results
@@ -36,10 +36,10 @@ def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many regions each trial had; from the third on, results are far."""
     found: list[int] = []
-    traced = comparing.traced
+    traced = tracing.traced
 
-    def counted(call: Any, name: str) -> Any:
-        function = traced(call, name)
+    def counted(call: Any, name: str, *, known: Any = None) -> Any:
+        function = traced(call, name, known=known)
 
         def run(*args: Any) -> Any:
             before = composite.stats()["regions"]
@@ -52,6 +52,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return run
 
     monkeypatch.setattr(comparing, "traced", counted)
+    monkeypatch.setattr(bisecting, "traced", counted)
     monkeypatch.setattr(
         results, "deviation", lambda *_: Deviation(0, 0.5 if found[-1] != 2 else 0.0, 0.1)
     )

@@ -36,7 +36,7 @@ class Measured:
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]:
     made = Measured()
-    monkeypatch.setattr(comparing, "_times", made)
+    monkeypatch.setattr(comparing, "times", made)
     yield made
     made.may_end.set()
 
@@ -157,7 +157,7 @@ def test_calls_of_many_threads_are_right_during_the_switch(measured: Measured) -
 
 @pytest.mark.slow
 def test_a_model_that_is_trained_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "_times", lambda functions, inputs, gain: [2e-3, 1e-3])
+    monkeypatch.setattr(comparing, "times", lambda functions, inputs, gain: [2e-3, 1e-3])
     model = tf.keras.Sequential(
         [tf.keras.Input((8,)), tf.keras.layers.Dense(16, "gelu"), tf.keras.layers.Dense(8)]
     )

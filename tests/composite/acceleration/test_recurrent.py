@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Regions are said to gain: they are called."""
-    monkeypatch.setattr(comparing, "_times", lambda functions, *_: [2e-3, 1e-3][: len(functions)])
+    monkeypatch.setattr(comparing, "times", lambda functions, *_: [2e-3, 1e-3][: len(functions)])
 
 
 def of(*stack: Any, length: int | None = LENGTH, mask: bool = False) -> Any:

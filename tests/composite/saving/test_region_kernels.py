@@ -41,7 +41,7 @@ def fast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = Model()
     tf.saved_model.save(model, str(folder / "model"), {"serving_default": model.serve})
     with pytest.MonkeyPatch.context() as patch, kernels_serve():
-        patch.setattr(comparing, "_times", lambda functions, *_: [2e-3, 1e-3])
+        patch.setattr(comparing, "times", lambda functions, *_: [2e-3, 1e-3])
         report = composite.accelerate(folder / "model", out=folder / "fast")
     (signature,) = report.signatures.values()
     assert len(signature.partition.regions) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from composite.acceleration import comparing
+from composite.acceleration import timing
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from composite.acceleration import comparing
 )
 def test_rounds_say_which_function_gains(ratio, spread, rounds, is_clear):
     first = ratio * np.exp(spread * np.linspace(-2, 2, rounds))
-    assert comparing._is_clear([first.tolist(), [1.0] * rounds], 1.03) is is_clear
+    assert timing._is_clear([first.tolist(), [1.0] * rounds], 1.03) is is_clear
