@@ -321,6 +321,9 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/instantiate/test_expansion_runner.py": (
         "expansion_library instantiated_expansion"
     ),
+    "tests/runtime/direct/test_kept_ops.py": (
+        "composite/ops/kept.py composite/runtime/direct/own_kernel"
+    ),
     "tests/runtime/direct/test_direct_graph.py": (
         "direct_call direct_function direct_ops step_container"
         " composite/runtime/instantiate/inline_run"

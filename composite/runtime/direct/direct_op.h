@@ -9,11 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "composite/runtime/direct/direct_call.h"
-#include "tensorflow/core/common_runtime/process_function_library_runtime.h"
+#include "composite/runtime/direct/own_kernel.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace composite {
@@ -31,11 +30,7 @@ class DirectOp : public DirectCall {
  private:
   DirectOp() = default;
 
-  // A runtime of its own, which lives as long as the kernel.
-  std::unique_ptr<tensorflow::FunctionLibraryDefinition> functions_;
-  std::unique_ptr<tensorflow::ProcessFunctionLibraryRuntime> process_;
-  tensorflow::FunctionLibraryRuntime* runtime_ = nullptr;
-  std::unique_ptr<tensorflow::OpKernel> kernel_;
+  std::unique_ptr<const OwnKernel> own_;
   std::vector<tensorflow::AllocatorAttributes> input_places_;
   std::vector<tensorflow::AllocatorAttributes> output_places_;
 };

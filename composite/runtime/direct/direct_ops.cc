@@ -10,11 +10,11 @@
 #include "composite/runtime/direct/direct_function.h"
 #include "composite/runtime/direct/direct_op.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/framework/variant_encode_decode.h"
 
@@ -26,11 +26,6 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-absl::Status AnyShapes(tensorflow::shape_inference::InferenceContext* c) {
-  for (int i = 0; i < c->num_outputs(); ++i) c->set_output(i, c->UnknownShape());
-  return absl::OkStatus();
-}
-
 REGISTER_OP("CompositeDirectFunction")
     .Input("captures: Tcaptures")
     .Output("call: variant")
@@ -40,7 +35,7 @@ REGISTER_OP("CompositeDirectFunction")
     .Attr("config: string")
     .Attr("Tcaptures: list(type) >= 0")
     .SetIsStateful()
-    .SetShapeFn(AnyShapes)
+    .SetShapeFn(tensorflow::shape_inference::UnknownShape)
     .Doc(R"doc(
 Makes a function ready to be called on the thread of its caller, in this process.
 
@@ -58,7 +53,7 @@ REGISTER_OP("CompositeDirectOp")
     .Output("refusal: string")
     .Attr("node: string")
     .SetIsStateful()
-    .SetShapeFn(AnyShapes)
+    .SetShapeFn(tensorflow::shape_inference::UnknownShape)
     .Doc(R"doc(
 Makes an op ready to be called on the thread of its caller, in this process.
 
