@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -154,11 +154,10 @@ def _compared(
     word = word_of(name)
     worker.start_for_regions()
     original, wanted = without_regions(call, word, given)
-    recognizing = None if ops is not None and not ops else Recognizing(call, ops)
-    end = terms.end()
     known = Known(original.function.get_concrete_function(*given))
+    recognizing = None if ops is not None and not ops else Recognizing(call, ops)
     regions, partition, is_complete = formed(
-        recognizing or call, word, given, terms.deny, end,
+        recognizing or call, word, given, terms.deny, terms.end(),
         calls=terms.calls, original=call, known=None if recognizing else known,
     )  # fmt: skip
     activity.step("compare")
@@ -167,74 +166,91 @@ def _compared(
         found = flat(regions(*given))
         calls = (stats() - before).by_region
         moved = _moved((original, regions), given, (wanted, found), terms.rtol)
-    by_xla, compiled = None, None
-    if terms.xla:
-        compiled = Accelerated(
-            traced(call, f"compiled_{word}", jit_compile=True, known=known), call
-        )
-        by_xla = _by_xla(original, compiled, given, terms)
-        compiled = None if by_xla.refusal else compiled
-    ways = [original, regions] + ([] if compiled is None else [compiled])
-    seconds = times(ways, given, terms.min_gain)
-    if by_xla is not None and compiled is not None:
-        by_xla = replace(by_xla, microseconds=1e6 * seconds[2])
     report = AccelerationReport(
         name=name,
         inputs=_described(given),
         partition=partition,
         deviation=moved,
-        original_us=1e6 * seconds[0],
-        accelerated_us=1e6 * seconds[1],
         is_complete=is_complete,
         min_gain=terms.min_gain,
         calls=calls,
-        xla=by_xla,
         recognition=None if recognizing is None else recognizing.report(*given),
+        original_us=0.0,
+        accelerated_us=0.0,
     )
+    ways = _Ways(original, regions)
+    if terms.xla:
+        compiled = Accelerated(
+            traced(call, f"compiled_{word}", jit_compile=True, known=known), call
+        )
+        by_xla = _by_xla(original, compiled, given, terms)
+        report = replace(report, xla=by_xla)
+        ways = ways if by_xla.refusal else ways._replace(compiled=compiled)
+    return _fastest(ways, given, _timed(ways, given, report, terms), terms)
+
+
+class _Ways(NamedTuple):
+    """The ways to run a function that are compared."""
+
+    original: Accelerated
+    regions: Accelerated
+    compiled: Accelerated | None = None  # by XLA
+
+    @property
+    def all(self) -> list[Accelerated]:
+        """Those that there are."""
+        return [way for way in self if way is not None]
+
+    def best(self, report: AccelerationReport) -> Accelerated:
+        """The one that is called."""
+        if report.is_xla_best and self.compiled is not None:
+            return self.compiled
+        return self.regions if report.is_gain else self.original
+
+
+def _timed(
+    ways: _Ways, given: Sequence[Any], report: AccelerationReport, terms: Terms
+) -> AccelerationReport:
+    """The report with how long a call of each way takes."""
+    original, regions, *compiled = (1e6 * one for one in times(ways.all, given, terms.min_gain))
+    report = replace(report, original_us=original, accelerated_us=regions)
+    if not compiled or report.xla is None:
+        return report
+    return replace(report, xla=replace(report.xla, microseconds=compiled[0]))
+
+
+def _fastest(
+    ways: _Ways, given: Sequence[Any], report: AccelerationReport, terms: Terms
+) -> Accelerated:
+    """What calls the fastest way, at each of the batches that are asked for."""
+    chosen = ways.best(report)
     if not terms.batches:
-        chosen = ways[_best(report)]
         chosen.report = report
         return chosen
-    by_batch = AcceleratedByBatch(ways[_best(report)].function)
+    by_batch = AcceleratedByBatch(chosen.function)
     found_at = {batch: _at(batch, ways, given, report, terms) for batch in terms.batches}
     for batch, one in {batch_of(given): report, **found_at}.items():
-        by_batch.serve(batch, ways[_best(one)])
+        by_batch.serve(batch, ways.best(one))
     by_batch.report = replace(report, batches=found_at)
-    for way in ways:
+    for way in ways.all:
         way.report = by_batch.report
     return by_batch
 
 
-def _best(report: AccelerationReport) -> int:
-    """Which way is called: the original, with regions, or what XLA compiled."""
-    return 2 if report.is_xla_best else 1 if report.is_gain else 0
-
-
 def _at(
-    batch: int,
-    ways: Sequence[Accelerated],
-    given: Sequence[Any],
-    report: AccelerationReport,
-    terms: Terms,
+    batch: int, ways: _Ways, given: Sequence[Any], report: AccelerationReport, terms: Terms
 ) -> AccelerationReport:
     """The report of a call with another batch."""
     inputs = at_batch(given, batch)
-    is_complete = settled(ways[1], inputs, terms.end(), calls=terms.calls)
-    wanted, *found = [flat(way(*inputs)) for way in ways]
-    moved = [
-        _moved((ways[0], way), inputs, (wanted, one), terms.rtol)
-        for way, one in zip(ways[1:], found, strict=True)
+    is_complete = settled(ways.regions, inputs, terms.end(), calls=terms.calls)
+    wanted, *found = [flat(way(*inputs)) for way in ways.all]
+    moved, *by_xla = [
+        _moved((ways.original, way), inputs, (wanted, one), terms.rtol)
+        for way, one in zip(ways.all[1:], found, strict=True)
     ]
-    took = [1e6 * seconds for seconds in times(ways, inputs, terms.min_gain)]
-    xla = None if len(ways) < 3 else Compiled(deviation=moved[1], microseconds=took[2])
-    return replace(
-        report,
-        deviation=moved[0],
-        original_us=took[0],
-        accelerated_us=took[1],
-        is_complete=is_complete,
-        xla=xla,
-    )
+    xla = Compiled(deviation=by_xla[0]) if by_xla else None
+    own = replace(report, deviation=moved, is_complete=is_complete, xla=xla)
+    return _timed(ways, inputs, own, terms)
 
 
 def _by_xla(
