@@ -44,6 +44,7 @@ class Call(NamedTuple):
 
     Attributes:
         definition: of one call, without the nodes that only pass its results on.
+        trace: what it is from; the functions that it calls are known as long as this lives.
         results: the names of its results, as the FunctionDef's inputs spell them.
         device: of its nodes.
         constants: by number, those that `constant` made.
@@ -53,6 +54,7 @@ class Call(NamedTuple):
     """
 
     definition: FunctionDef
+    trace: Any
     results: list[str]
     device: str
     constants: Mapping[int, Any]
@@ -66,7 +68,7 @@ class Call(NamedTuple):
             arrays = [variant(x, copy) for copy in range(copies) for x in self.held.values()]
             held = [tf.constant(array) for array in arrays]
         prepared = config(self.device, optimized=self.optimized, fuses=self.fuses)
-        return Function(_repeated(self, copies), self.device, held, prepared)
+        return Function(_repeated(self, copies), self.trace, self.device, held, prepared)
 
 
 def trace(
@@ -84,11 +86,13 @@ def trace(
             return tf.nest.flatten(function(*inputs))
 
     made = tf.function(on_device, input_signature=signature, autograph=False)
+    traced = made.get_concrete_function()
     definition = FunctionDef()
-    definition.CopyFrom(made.get_concrete_function().function_def)
+    definition.CopyFrom(traced.function_def)
     passing = {n.name: n.input[0] for n in definition.node_def if n.op == "Identity"}
     results = [definition.ret[y.name] for y in definition.signature.output_arg]
-    return Call(definition, [_source(y, passing) for y in results], device, constants, held)
+    sources = [_source(y, passing) for y in results]
+    return Call(definition, traced, sources, device, constants, held)
 
 
 def _source(result: str, passing: Mapping[str, str]) -> str:
@@ -178,12 +182,14 @@ class Function:
     def __init__(
         self,
         definition: FunctionDef,
+        trace: Any,
         device: str,
         held: Sequence[Any],
         config: tf.compat.v1.ConfigProto,
     ) -> None:
-        """`held`: further inputs, which are the same in each call."""
+        """`trace`: as of a Call. `held`: further inputs, which are the same in each call."""
         call.register_function(self, definition)
+        self._trace = trace
         self.definition = definition
         self.device = device
         self._held = held
