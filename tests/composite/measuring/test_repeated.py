@@ -5,15 +5,9 @@ import gc
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.framework.attr_value_pb2 import NameAttrList
-from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.python.eager import context
 
-import composite
-from composite.binding import native
-from composite.binding.records import BACKEND, PROGRAM, AttrValue
 from composite.measuring import repeated
-from composite.ops import call, function_op
 
 _X = tf.TensorSpec((2,), tf.float32)
 
@@ -95,28 +89,3 @@ def test_only_calls_that_can_be_optimized_are():
         for way in (True, False)
     ]
     assert [options.disable_meta_optimizer for options in off] == [False, True]
-
-
-def test_a_function_of_the_process_is_called_without_being_in_the_library():
-    """As a region's is, which no graph that is traced has."""
-
-    @tf.function(input_signature=[_X], autograph=False)
-    def doubled(x):
-        return x * 2.0
-
-    library = FunctionDefLibrary(function=[doubled.get_concrete_function().function_def])
-    canonical = function_op.canonical(library, "repeated")
-    native.call("composite_register_function", canonical)
-    name = canonical.function[0].signature.name
-    assert not context.context().has_function(name)
-
-    def called(x):
-        stamps = {PROGRAM: AttrValue(s=name.encode()), BACKEND: AttrValue(s=b"tf")}
-        given = {"args": [x], "constants": [], "f": NameAttrList(name=name), "Tout": [tf.float32]}
-        return call.graph_call(function_op.NAME, given, stamps, None)
-
-    before = composite.stats()["invalid_graphs"]
-    function = repeated.trace(called, [_X], repeated.HOST).times(2)
-    found = function._run([tf.ones(2)] * 2)
-    assert composite.stats()["invalid_graphs"] == before
-    np.testing.assert_array_equal(found, np.full((2, 2), 2.0))
