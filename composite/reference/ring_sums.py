@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -151,6 +152,40 @@ def _running(combine: Any) -> Op:
     return op
 
 
+def _running_log_sum_exp(node: Any, x: Words, axis: Any) -> Words:
+    """Each sum is made of the one before: logarithms of sums are no sums over the ring."""
+    along, back = int(axis) % x.ndim, node.attr["reverse"].b
+    elements = np.moveaxis(np.flip(x, along) if back else x, along, 0)
+    none = np.full_like(x, like(-math.inf, x), shape=elements.shape[1:])
+    sums = list(itertools.accumulate(elements, _log_sum_exp, initial=none))
+    kept = sums[:-1] if node.attr["exclusive"].b else sums[1:]
+    made = np.moveaxis(np.stack(kept), 0, along) if kept else x
+    return np.flip(made, along) if back else made
+
+
+def _log_sum_exp(so_far: Words, element: Words) -> Words:
+    """log(exp(a) + exp(b)), of which the larger one's exponent is taken out."""
+    most = np.where(w.before(so_far, element), element, so_far)
+    least = np.where(w.before(element, so_far), element, so_far)
+    apart = np.where(most == like(-math.inf, most), like(0.0, most), least - most)
+    return most + of("log1p")(of("exp")(apart))
+
+
+def _mirrored_gradient(node: Any, dy: Words, paddings: Any) -> Words:
+    """Both ends of each dim are added to the elements that they mirror."""
+    edge = 0 if node.attr["mode"].s == b"SYMMETRIC" else 1
+    for axis, (before, after) in enumerate(np.asarray(paddings).tolist()):
+        size = dy.shape[axis] - before - after
+        places = np.arange(dy.shape[axis]) - before
+        places = np.where(places < 0, edge - 1 - places, places)
+        places = np.where(places >= size, 2 * size - 1 - edge - places, places)
+        rows = np.moveaxis(dy, axis, 0)
+        made = np.zeros((size, *rows.shape[1:]), dy.dtype)
+        np.add.at(made, places, rows)
+        dy = np.moveaxis(made, 0, axis)
+    return dy
+
+
 def _segments(combine: Any, start: float) -> Op:
     def op(_: Any, x: Words, ids: Any, count: Any) -> Words:
         made = np.full((int(count), *x.shape[ids.ndim :]), like(start, x))
@@ -230,6 +265,8 @@ OPS: dict[str, Op] = {
     "FusedBatchNormGradV3": _batch_norm_grad,
     "Cumsum": _running(np.add),
     "Cumprod": _running(np.multiply),
+    "CumulativeLogsumexp": _running_log_sum_exp,
+    "MirrorPadGrad": _mirrored_gradient,
     "UnsortedSegmentSum": _segments(np.add, 0.0),
     "UnsortedSegmentProd": _segments(np.multiply, 1.0),
     "UnsortedSegmentMax": _segment_extreme,
