@@ -64,7 +64,7 @@ class _Sums:
         if op in _POOLS:
             return self._without_nans(run, inputs, results)
         finite = [_finite(x) for x in inputs]
-        sizes = run(_added(op, [_magnitude(op, x) for x in finite]))
+        sizes = run(added(op, [_magnitude(op, x) for x in finite]))
         found = [self._sum(y, size) for y, size in zip(results, sizes, strict=True)]
         if all(map(_is_finite, inputs)):
             return found
@@ -135,7 +135,7 @@ def _magnitude(op: str, tensor: Any) -> Any:
     return tf.maximum(tf.abs(tensor), 1) if op in _PRODUCTS else tf.abs(tensor)
 
 
-def _added(op: str, operands: list[Any]) -> list[Any]:
+def added(op: str, operands: list[Any]) -> list[Any]:
     """Operands whose terms an op adds up, those negated that it subtracts."""
     if op != "TensorScatterSub":
         return operands
@@ -150,7 +150,7 @@ def _infinite_terms(op: str, run: Run, inputs: Sequence[Any]) -> list[Array]:
     for i, x in enumerate(inputs):
         if not _is_finite(x):
             own = tf.cast(~tf.math.is_finite(x), x.dtype)
-            counted = run(_added(op, [*ones[:i], own, *ones[i + 1 :]]))
+            counted = run(added(op, [*ones[:i], own, *ones[i + 1 :]]))
             counts.append([y.numpy() for y in counted])
     return [np.asarray(sum(results)) for results in zip(*counts, strict=True)]
 

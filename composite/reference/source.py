@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ import tensorflow as tf
 from composite.compiler import account, op_traits
 from composite.compiler.tvm import table
 from composite.ops import functions
-from composite.reference import floats, overflow, ulps
+from composite.reference import cancellation, floats, overflow, ulps
 from composite.reference.evaluate import Evaluator, Roundings, Run, Step
 from composite.reference.tolerance import OF_MOVED, Reference
 from composite.reference.whole import Whole, gives_the_same
@@ -116,7 +115,7 @@ class Source:
             last = max((i for i, x in enumerate(inputs) if x.dtype.is_floating), default=None)
             if last is None:
                 return results
-            terms = move(inputs[last].numpy(), ulps.Ulps(_halvings(op, inputs) / 2))
+            terms = move(inputs[last].numpy(), ulps.Ulps(ulps.halvings(op, inputs) / 2))
             return run([*inputs[:last], tf.constant(terms), *inputs[last + 1 :]])
 
         return self._run(given, self._roundings._replace(results=moved, sums=summed))
@@ -223,6 +222,8 @@ class Source:
             cut = Roundings(factors=_of_tensors(floats.cut_to_tensor_float_32))
             yield self._run(inputs, cut)
         yield from self.moved(inputs)
+        if self.sums:
+            yield self._run(inputs, self._roundings._replace(sums=cancellation.without_rest))
         for seed in range(_FLUSHED_RUNS if self._is_wider else 0):
             flush = floats.Flusher(seed)
             yield self._run_flushed(inputs, flush)
@@ -332,14 +333,7 @@ class _Count:
             return
         self.roundings += ulps.of(op).result
         if op in ulps.OF_TERMS:
-            self.roundings += _halvings(op, step.inputs)
-
-
-def _halvings(op: str, operands: Sequence[Any]) -> float:
-    """How often a sum is halved until one term is left: as many roundings does a term have."""
-    if op == "AddN":
-        return math.log2(len(operands))
-    return math.log2(max(1, *(x.shape.num_elements() for x in operands)))
+            self.roundings += ulps.halvings(op, step.inputs)
 
 
 def _with_ends_of_single(op: str, result: Any) -> Any:

@@ -10,9 +10,10 @@ kernels' functions (compiler/tvm/math/accuracy.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _NARROW_EPS = 2.0**-16  # above it: 16-bit floats, of which functions are computed in float32
 
@@ -109,3 +110,10 @@ _ONCE = Ulps()
 def of(op: str) -> Ulps:
     """Of a TensorFlow op; one rounding where none is stated."""
     return STATED.get(op, _ONCE)
+
+
+def halvings(op: str, operands: Sequence[Any]) -> float:
+    """How often a sum is halved until one term is left: as many roundings does a term have."""
+    if op == "AddN":
+        return math.log2(len(operands))
+    return math.log2(max(1, *(x.shape.num_elements() for x in operands)))

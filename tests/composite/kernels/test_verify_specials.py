@@ -11,6 +11,7 @@ from composite.binding import native
 from composite.compiler import tvm as backend
 from composite.kernels import verify
 from composite.reference import adversarial
+from composite.reference.source import Source
 from composite.reference.tolerance import Reference
 from tests.composite.kernels.test_verify import library_of
 
@@ -115,3 +116,27 @@ def test_a_nan_that_no_rounding_gives_is_a_mismatch():
         context = pytest.raises(verify.Mismatch, match="in other places")
         with context if differs else contextlib.nullcontext():
             assert verify.distance("y", kernel, expansion, reference) == 0
+
+
+def _shares(x):
+    return x / tf.reduce_sum(x, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+def test_what_is_divided_by_a_sum_that_cancels_may_be_infinite(dtype):
+    """Another order of the terms leaves nothing of their sum, or another rest."""
+    row = [0.1, 0.2, 0.3, -0.6, 0.0]  # 5.6e-17 is left in float64
+    spec = tf.TensorSpec((60, 5), dtype)
+    source = Source(library_of(_shares, spec))
+    x = np.array([row, *[[1.0, 2.0, 3.0, 4.0, 5.0]] * 59], dtype.as_numpy_dtype)
+    (expected,), (reference,) = source.run([x])
+    kernel = expected.copy()
+    kernel[0] = [np.inf, np.inf, np.inf, -np.inf, np.nan]
+    assert verify.distance("y", kernel, expected, reference) <= 1
+    kernel[1, 0] = np.inf
+    with pytest.raises(verify.Mismatch, match="other places; at \\[1, 0\\] it is inf"):
+        verify.distance("y", kernel, expected, reference)
+    wrong = expected.copy()
+    wrong[1, 2] *= 1.001
+    with pytest.raises(verify.Mismatch, match="is off by"):
+        verify.distance("y", wrong, expected, reference)
