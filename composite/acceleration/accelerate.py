@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, overload
 
 import tensorflow as tf
 
-from composite.acceleration import model_folder
 from composite.acceleration.comparing import Accelerated, Terms, at_batch, compared
 from composite.acceleration.later import Accelerating
 from composite.acceleration.report import LEAST_GAIN, ModelReport
@@ -153,6 +152,8 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     """
     terms = Terms(entries(deny, min_ops), rtol, timeout, min_gain, xla, tuple(batches))
     if isinstance(model, str | os.PathLike):
+        from composite.acceleration import model_folder
+
         folder = _folder_to_write(out, ops, wait=wait, xla=xla, batches=bool(batches))
         asked = model_folder.Call(of_folder(inputs), signatures, size, terms)
         with activity.told(f"accelerate {model}", progress):

@@ -7,13 +7,12 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
 from composite.acceleration import graph, still
 from composite.acceleration.direct import DirectCalls
-from composite.acceleration.recognized import Recognizing
 from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Compiled
 from composite.acceleration.timing import times
 from composite.acceleration.tracing import Known, traced
@@ -25,6 +24,9 @@ from composite.jit import worker
 from composite.ops.op import CompositeOp
 from composite.progress import activity
 from composite.trials.results import Array, Deviation, deviation, flat
+
+if TYPE_CHECKING:
+    from composite.acceleration.recognized import Recognizing
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
 MARK = "composite_accelerated_"
@@ -155,7 +157,7 @@ def _compared(
     worker.start_for_regions()
     original, wanted = without_regions(call, word, given)
     known = Known(original.function.get_concrete_function(*given))
-    recognizing = None if ops is not None and not ops else Recognizing(call, ops)
+    recognizing = _recognizing(call, ops)
     regions, partition, is_complete = formed(
         recognizing or call, word, given, terms.deny, terms.end(),
         calls=terms.calls, original=call, known=None if recognizing else known,
@@ -187,6 +189,15 @@ def _compared(
         report = replace(report, xla=by_xla)
         ways = ways if by_xla.refusal else ways._replace(compiled=compiled)
     return _fastest(ways, given, _timed(ways, given, report, terms), terms)
+
+
+def _recognizing(call: Callable[..., Any], ops: Sequence[CompositeOp] | None) -> Recognizing | None:
+    """The function with ops recognized in it; None if none are looked for."""
+    if ops is not None and not ops:
+        return None
+    from composite.acceleration.recognized import Recognizing
+
+    return Recognizing(call, ops)
 
 
 class _Ways(NamedTuple):
