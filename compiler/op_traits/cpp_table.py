@@ -41,7 +41,9 @@ def _work(row: OpTraits) -> str:
         return "kUnknown"
     if row.family in _PRODUCTS:
         return "kSums"
-    return "kMoves" if row.moves_data or row.reads_only_shapes else "kComputes"
+    if row.moves_data or row.reads_only_shapes:
+        return "kMoves"
+    return "kMaps" if row.elementwise else "kComputes"
 
 
 def _line(row: OpTraits) -> str:

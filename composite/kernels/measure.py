@@ -41,7 +41,7 @@ _ANY, _ONES, _ZEROS = (lambda x: x), (lambda x: x | 1), (lambda x: x * 0)
 _BELOW_ONE = lambda x: abs(x) % 1  # noqa: E731
 # Values of integers and of floating numbers, tried in turn until the ops accept them. The ops may
 # divide by a zero; but 0 is the only index into a dim of size 1, and floats may be cast to indices.
-_NUMBERS = ((_ANY, _ANY), (_ONES, _ANY), (_ZEROS, _ANY), (_ZEROS, _BELOW_ONE))
+NUMBERS = ((_ANY, _ANY), (_ONES, _ANY), (_ZEROS, _ANY), (_ZEROS, _BELOW_ONE))
 
 _COPIES = 16
 _CHAIN = 0.002  # seconds: there are no more copies than take this long
@@ -96,8 +96,8 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
             found = rounds.settled(lambda budget: rounds.taken(functions, inputs, budget), copies)
         return rounds.times(found, copies), copies
 
-    times, copies = timed(_copies(varying, known, _COPIES, _MEMORY))
-    fit = _copies(varying, known, _COPIES, _CACHED_MEMORY)
+    times, copies = timed(copies_of(varying, known, _COPIES, _MEMORY))
+    fit = copies_of(varying, known, _COPIES, _CACHED_MEMORY)
     return timed(fit)[0] if settle and times.close and fit < copies else times
 
 
@@ -128,7 +128,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
         )
         for shapes in cases
     ]
-    copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
+    copies = copies_of(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
     node = _Call(arguments, stamps, known, device, fuses=fuses)
     with turns.preparing():
         functions = _functions(op_name, node, varying, copies)
@@ -158,7 +158,7 @@ class Chain:
     ) -> None:
         known = _known(specs, constants)
         varying = _varying(specs, known)
-        self.copies = _copies(varying, known, _COPIES, _MEMORY)
+        self.copies = copies_of(varying, known, _COPIES, _MEMORY)
         node = _Call(arguments, stamps, known)
         self._kernel = _chain(op_name, node.by_kernel(), varying, self.copies)
         self._empty = _empty(varying, self.copies, HOST)
@@ -187,13 +187,13 @@ class _Call(NamedTuple):
     def by_kernel(self) -> _Call:
         """The call that runs the kernel."""
         constants = AttrValue(list=AttrValue.ListValue(i=sorted(self.known)))
-        stamps = {**self.stamps, **_route("tvm")} | ({CONSTANTS: constants} if self.known else {})
+        stamps = {**self.stamps, **route("tvm")} | ({CONSTANTS: constants} if self.known else {})
         held = [i for i, array in self.known.items() if array.nbytes >= _LARGE]
         return self._replace(stamps=stamps, held=held)
 
     def by_expansion(self) -> _Call:
         """The call that runs the expansion."""
-        return self._replace(stamps={**self.stamps, **_route("tf")})
+        return self._replace(stamps={**self.stamps, **route("tf")})
 
     def held_by(self, copies: int) -> list[Any]:
         """The constant inputs of a graph with this many calls."""
@@ -243,7 +243,7 @@ def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> floa
     return min(kernel, expansion) - nothing
 
 
-def _route(backend: str) -> dict[str, AttrValue]:
+def route(backend: str) -> dict[str, AttrValue]:
     return {
         BACKEND: AttrValue(s=backend.encode()),
         NUMERICS: AttrValue(s=b"fast"),  # regardless of the process's default
@@ -251,7 +251,7 @@ def _route(backend: str) -> dict[str, AttrValue]:
     }
 
 
-def _copies(
+def copies_of(
     specs: Sequence[tf.TensorSpec], constants: Mapping[int, Any], most: int, memory: int
 ) -> int:
     size = sum(s.shape.num_elements() * s.dtype.size for s in specs)
@@ -273,30 +273,30 @@ def _taken(
     sizes: Sequence[int | None],
 ) -> list[Any]:
     """Inputs for all copies that the functions accept; each function has run once on them."""
-    for numbers in _NUMBERS:
-        drawn = _drawn(specs, sizes, numbers)
-        inputs = _inputs(drawn, copies, functions[0].device)
+    for numbers in NUMBERS:
+        found = drawn(specs, sizes, numbers)
+        inputs = inputs_of(found, copies, functions[0].device)
         try:
             for function in functions:
                 function(*inputs)
             break
         except tf.errors.InvalidArgumentError:
-            if numbers is _NUMBERS[-1]:
+            if numbers is NUMBERS[-1]:
                 raise
     return inputs
 
 
-def _drawn(specs: Sequence[tf.TensorSpec], sizes: Sequence[int | None], numbers: Any) -> list[Any]:
+def drawn(specs: Sequence[tf.TensorSpec], sizes: Sequence[int | None], numbers: Any) -> list[Any]:
     random = np.random.default_rng(0)
     integers, floating = numbers
-    drawn = [_draw(spec, random) for spec in specs]
+    found = [_draw(spec, random) for spec in specs]
     for i, spec in enumerate(specs):
         if spec.dtype.is_integer or spec.dtype.is_floating:
-            drawn[i] = (integers if spec.dtype.is_integer else floating)(drawn[i])
-    return [x if n is None else np.asarray(n, x.dtype) for x, n in zip(drawn, sizes, strict=True)]
+            found[i] = (integers if spec.dtype.is_integer else floating)(found[i])
+    return [x if n is None else np.asarray(n, x.dtype) for x, n in zip(found, sizes, strict=True)]
 
 
-def _inputs(drawn: Sequence[Any], copies: int, device: str) -> list[Any]:
+def inputs_of(drawn: Sequence[Any], copies: int, device: str) -> list[Any]:
     """Copies of the same numbers, since drawing new ones takes longer than measuring."""
     with tf.device(device):
         return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]

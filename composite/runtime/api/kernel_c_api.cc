@@ -101,7 +101,8 @@ tensorflow::GraphDef RegionCountsOf(bool reset) {
 
 absl::StatusOr<NodeDef> SetOptions(const NodeDef& request) {
   absl::StatusOr<Options> next =
-      ParseOptions(Attr(request, "backend").s(), Attr(request, "numerics").s());
+      ParseOptions(Attr(request, "backend").s(), Attr(request, "numerics").s(),
+                   Attr(request, "xla").s());
   if (!next.ok()) return next.status();
   Options previous;
   if (Attr(request, "thread").b()) {
@@ -115,6 +116,7 @@ absl::StatusOr<NodeDef> SetOptions(const NodeDef& request) {
   NodeDef answer;
   (*answer.mutable_attr())["backend"].set_s(Name(previous.backend));
   (*answer.mutable_attr())["numerics"].set_s(Name(previous.numerics));
+  (*answer.mutable_attr())["xla"].set_s(XlaWaitText(previous.xla_wait));
   return answer;
 }
 
