@@ -11,7 +11,7 @@ from composite.saving import portable_node
 
 
 @contextmanager
-def options(
+def options(  # noqa: PLR0913 - one for each option
     *,
     backend: str | None = None,
     numerics: str | None = None,

@@ -48,9 +48,10 @@ def _work(row: OpTraits) -> str:
 
 def _line(row: OpTraits) -> str:
     structural = "true" if row.structural else "false"
+    draws = "true" if row.draws else "false"
     return (
         f'{{"{row.name}", "{row.stateless_twin}", Runs::{_RUNS[row.runs]}, {structural}, '
-        f"Work::{_work(row)}}},\n"
+        f"Work::{_work(row)}, {draws}}},\n"
     )
 
 

@@ -39,7 +39,7 @@ ENTERED: list[None] = []
 
 
 @contextmanager
-def options(
+def options(  # noqa: PLR0913 - one for each option
     *,
     backend: str | None = None,
     numerics: str | None = None,

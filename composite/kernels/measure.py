@@ -30,18 +30,12 @@ from composite.binding.records import BACKEND, CONSTANTS, NUMERICS, UNCOUNTED, A
 from composite.compiler import account
 from composite.kernels import rounds, turns
 from composite.kernels.decisions import Times
+from composite.kernels.timing import drawing
 from composite.ops import call
 
 HOST = "CPU:0"
 Sizes = Mapping[int, int]
 """By the position of an input that is a scalar, its value."""
-
-# Other values for integers that are drawn as 0 and 1.
-_ANY, _ONES, _ZEROS = (lambda x: x), (lambda x: x | 1), (lambda x: x * 0)
-_BELOW_ONE = lambda x: abs(x) % 1  # noqa: E731
-# Values of integers and of floating numbers, tried in turn until the ops accept them. The ops may
-# divide by a zero; but 0 is the only index into a dim of size 1, and floats may be cast to indices.
-NUMBERS = ((_ANY, _ANY), (_ONES, _ANY), (_ZEROS, _ANY), (_ZEROS, _BELOW_ONE))
 
 _COPIES = 16
 _CHAIN = 0.002  # seconds: there are no more copies than take this long
@@ -211,7 +205,7 @@ class _Call(NamedTuple):
 
 
 def _known(specs: Sequence[tf.TensorSpec], constants: Sequence[int]) -> dict[int, Any]:
-    return {i: _draw(specs[i], np.random.default_rng(i)) for i in constants}
+    return {i: drawing.draw(specs[i], np.random.default_rng(i)) for i in constants}
 
 
 def _varying(specs: Sequence[tf.TensorSpec], known: Mapping[int, Any]) -> list[tf.TensorSpec]:
@@ -244,6 +238,7 @@ def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> floa
 
 
 def route(backend: str) -> dict[str, AttrValue]:
+    """The stamps of nodes that run the kernel ("tvm") or the expansion ("tf")."""
     return {
         BACKEND: AttrValue(s=backend.encode()),
         NUMERICS: AttrValue(s=b"fast"),  # regardless of the process's default
@@ -254,6 +249,7 @@ def route(backend: str) -> dict[str, AttrValue]:
 def copies_of(
     specs: Sequence[tf.TensorSpec], constants: Mapping[int, Any], most: int, memory: int
 ) -> int:
+    """How many calls a function may have, `most` at most, for its inputs and constants to fit."""
     size = sum(s.shape.num_elements() * s.dtype.size for s in specs)
     fixed = sum(array.nbytes for array in constants.values())
     return int(max(1, min(most, memory // max(size, 1), _CONSTANTS // max(fixed, 1))))
@@ -273,40 +269,17 @@ def _taken(
     sizes: Sequence[int | None],
 ) -> list[Any]:
     """Inputs for all copies that the functions accept; each function has run once on them."""
-    for numbers in NUMBERS:
-        found = drawn(specs, sizes, numbers)
-        inputs = inputs_of(found, copies, functions[0].device)
+    for numbers in drawing.NUMBERS:
+        found = drawing.drawn(specs, sizes, numbers)
+        inputs = drawing.copies(found, copies, functions[0].device)
         try:
             for function in functions:
                 function(*inputs)
             break
         except tf.errors.InvalidArgumentError:
-            if numbers is NUMBERS[-1]:
+            if numbers is drawing.NUMBERS[-1]:
                 raise
     return inputs
-
-
-def drawn(specs: Sequence[tf.TensorSpec], sizes: Sequence[int | None], numbers: Any) -> list[Any]:
-    random = np.random.default_rng(0)
-    integers, floating = numbers
-    found = [_draw(spec, random) for spec in specs]
-    for i, spec in enumerate(specs):
-        if spec.dtype.is_integer or spec.dtype.is_floating:
-            found[i] = (integers if spec.dtype.is_integer else floating)(found[i])
-    return [x if n is None else np.asarray(n, x.dtype) for x, n in zip(found, sizes, strict=True)]
-
-
-def inputs_of(drawn: Sequence[Any], copies: int, device: str) -> list[Any]:
-    """Copies of the same numbers, since drawing new ones takes longer than measuring."""
-    with tf.device(device):
-        return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]
-
-
-def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
-    shape, dtype = spec.shape.as_list(), spec.dtype.as_numpy_dtype
-    if spec.dtype.is_floating:
-        return random.standard_normal(shape, np.float32).astype(dtype, copy=False)
-    return random.integers(0, 2, shape).astype(dtype)
 
 
 def _chain(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> _Traced:

@@ -144,7 +144,7 @@ def settled(
     if stopping():
         raise Stopped
     if request.is_for_xla:
-        if _may_refuse(made):
+        if OUT_OF_RANGE in Path(str(made.library)).read_bytes():  # the kind of the error
             return Outcome("not_covered", REFUSES)
         made = replace(made, device=request.device)
     put(made)
@@ -153,12 +153,6 @@ def settled(
         return Outcome("kernel", "")
     both = f"{decision.times.kernel_us:.1f} us against {decision.times.expansion_us:.1f} us"
     return Outcome("expansion", f"measured slower: {both}")
-
-
-def _may_refuse(made: KernelRecord) -> bool:
-    """Whether a kernel has an error for inputs that it leaves to the expansion, as its code has it."""
-    assert made.library is not None, "it is in the cache"
-    return OUT_OF_RANGE in Path(made.library).read_bytes()
 
 
 def target_of(request: KernelRequest) -> Target:

@@ -20,12 +20,13 @@ from composite.binding.log import logger
 from composite.binding.records import AttrValue
 from composite.binding.typed_record import Dims
 from composite.compiler import account
-from composite.kernels import decisions, gpu, measure_xla, shapes
+from composite.kernels import decisions, gpu, shapes
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
 from composite.kernels.expansions import expand
 from composite.kernels.measure import HOST, measure, sweep
+from composite.kernels.timing import xla
 from composite.ops import call, call_arguments, function_op, functions
 from composite.progress import activity
 
@@ -131,7 +132,7 @@ def measured(
     own = specs(shapes.of_inputs(exact, sizes), dtypes)
     values_of_sizes = shapes.of_sizes(exact, sizes)
     if request.is_for_xla:  # a class of one call
-        yield measure_xla.decided(measure_xla.measured(*node, own, values_of_sizes), asked)
+        yield xla.decided(xla.measured(*node, own, values_of_sizes), asked)
         return
     settle = before is None  # which decides close results
     first = measure(*node, own, constants, values_of_sizes, device, settle=settle, fuses=fuses)

@@ -27,6 +27,7 @@ struct OpTraits {
   // An executor, a placer or a partitioner finds it in graphs by its name.
   bool structural = false;
   Work work = Work::kUnknown;
+  bool draws = false;  // random numbers from a seed
 };
 
 // The row of an op; one that states nothing, with an empty name, for an op without any.

@@ -33,6 +33,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"invalid_graphs", &s.invalid_graphs},
           {"xla_nodes", &s.xla_nodes},
           {"xla_kernel_nodes", &s.xla_kernel_nodes},
+          {"xla_kernels", &s.xla_kernels},
           {"in_place_updates", &s.in_place_updates},
           {"copies", &s.copies},
           {"packed_constants", &s.packed_constants},

@@ -213,12 +213,13 @@ class Lowering {
   // Whether a kernel is called in the place of the node.
   absl::StatusOr<bool> CallKernel(const Expansion& expansion, bool counted) {
     Signature call;
-    if (!WhyNoKernelCalls(*context_).empty() || !SignatureForXla(facts_, &call)) return false;
+    if (!WhyNoKernelCalls(*context_).empty() || !SignatureForXla(context_, facts_, &call)) {
+      return false;
+    }
     TF_ASSIGN_OR_RETURN(const Options own, NodeOptions(attrs_));
     TF_ASSIGN_OR_RETURN(const Options process, ProcessOptions());
-    TF_ASSIGN_OR_RETURN(
-        const XlaChoice choice,
-        ChooseForXla({*version_, attrs_, call, expansion}, own.Or(process), /*waits=*/true));
+    TF_ASSIGN_OR_RETURN(const XlaChoice choice, ChooseForXla({*version_, attrs_, call, expansion},
+                                                             own.Or(process), /*waits=*/true));
     VLOG(1) << "XLA compiles " << version_->op_name
             << (choice.kernel != nullptr ? " as a call of a kernel: " : " as its expansion: ")
             << choice.why;

@@ -41,13 +41,19 @@ std::string WhyNoKernelCalls(const tensorflow::XlaOpKernelContext& context) {
   return "";
 }
 
-bool SignatureForXla(absl::Span<const InputFact> facts, Signature* call) {
+bool SignatureForXla(tensorflow::XlaOpKernelContext* context, absl::Span<const InputFact> facts,
+                     Signature* call) {
   for (const InputFact& fact : facts) {
     if (!fact.shape.IsFullyDefined() || fact.shape.num_elements() == 0) return false;
     const int input = static_cast<int>(call->ranks.size());
     call->ranks.push_back(fact.shape.dims());
     for (const auto& dim : fact.shape) call->dims.push_back(dim.size);
-    if (fact.constant != nullptr) call->NoteValue(input, *fact.constant);
+    const tensorflow::XlaExpression& given = context->InputExpression(input);
+    if (fact.constant != nullptr) {
+      call->NoteValue(input, *fact.constant);
+    } else if (given.kind() == tensorflow::XlaExpression::Kind::kConstant) {
+      call->NoteValue(input, *given.constant_value());
+    }
   }
   return true;
 }

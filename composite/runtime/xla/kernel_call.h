@@ -18,8 +18,10 @@ namespace composite {
 // or as text, nor kept for another one.
 std::string WhyNoKernelCalls(const tensorflow::XlaOpKernelContext& context);
 
-// The signature of the call; false where an input has no shape that is known, or is empty.
-bool SignatureForXla(absl::Span<const InputFact> facts, Signature* call);
+// The signature of the call, with the values that XLA knows; false where an input has no shape that
+// is known, or is empty.
+bool SignatureForXla(tensorflow::XlaOpKernelContext* context, absl::Span<const InputFact> facts,
+                     Signature* call);
 
 // Has the outputs of the node be those of a call of the kernel.
 absl::Status CallKernelInXla(tensorflow::XlaOpKernelContext* context, const InstalledKernel& kernel,

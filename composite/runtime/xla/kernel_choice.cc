@@ -30,6 +30,7 @@ constexpr int64_t kLeastElements = 1024;
 struct Ops {
   bool only_maps = true;  // elementwise, or moving elements: XLA makes one loop of such ops
   bool has_loop = false;
+  bool draws = false;
 };
 
 Ops OpsOf(const Expansion& expansion) {
@@ -41,6 +42,7 @@ Ops OpsOf(const Expansion& expansion) {
       const bool maps = traits.work == Work::kMaps || traits.work == Work::kMoves;
       ops.only_maps = ops.only_maps && (maps || is_call || node.op() == "Const");
       ops.has_loop = ops.has_loop || traits.runs == Runs::kLoop;
+      ops.draws = ops.draws || traits.draws;
     }
   }
   return ops;
@@ -58,8 +60,7 @@ int64_t Elements(const Signature& call) {
 }
 
 // Why no kernel is asked for, whatever its times would be; empty if one is.
-std::string WhyLeftToXla(const XlaNode& node) {
-  const Ops ops = OpsOf(node.expansion);
+std::string WhyLeftToXla(const XlaNode& node, const Ops& ops) {
   if (ops.only_maps) return "its ops are elementwise, which XLA fuses with those around them";
   if (!ops.has_loop && Elements(node.call) < kLeastElements) return "it is too small for a call";
   if (DeterminismRequired()) return "with deterministic ops no kernel is waited for";
@@ -71,24 +72,35 @@ std::string Sentence(const Decision& decision, const XlaNode& node, const Caller
 }
 
 absl::Status Refusal(const XlaNode& node, const std::string& why) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(node.version.op_name, " was called with backend=\"tvm\" in what XLA compiles: ",
-                   why, "; xla=\"never\" has XLA compile its expansion"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      node.version.op_name, " was called with backend=\"tvm\" in what XLA compiles: ", why,
+      "; xla=\"never\" has XLA compile its expansion"));
 }
 
 }  // namespace
 
-absl::StatusOr<XlaChoice> ChooseForXla(const XlaNode& node, const Options& options, bool waits) {
+std::atomic<bool>& XlaKernelsAreForced() {
+  static std::atomic<bool> forced{false};
+  return forced;
+}
+
+absl::StatusOr<XlaChoice> ChooseForXla(const XlaNode& node, const Options& asked, bool waits) {
+  const bool forced = XlaKernelsAreForced() && asked.backend != Backend::kTf && !asked.strict();
+  Options options = asked;
+  if (forced) options.backend = Backend::kTvm;
   XlaChoice choice;
   const bool measuring = node.attrs.Find(kUncountedAttr) != nullptr;
   const Caller caller = CallerOf(node.version, NodeDtypes(node.version, node.attrs), measuring);
   const int32_t wait = options.xla_wait == kXlaUnset ? kXlaDefault : options.xla_wait;
   const bool must = OptionsOf(caller, options).must();
+  const Ops ops = OpsOf(node.expansion);
   if (wait == kXlaNever && !measuring) {
     choice.why = "xla=\"never\"";
-    return choice;
+  } else if (ops.draws) {
+    choice.why = "it draws random numbers, which are others to XLA than to kernels";
+  } else if (!must && !measuring && !forced) {
+    choice.why = WhyLeftToXla(node, ops);
   }
-  if (!must && !measuring) choice.why = WhyLeftToXla(node);
   if (!choice.why.empty()) return choice;
   GroupSnapshots snapshots(node.version, node.attrs, XlaCpu(), node.call);
   Decision decision = Decide(snapshots, caller, options, XlaCpu());
@@ -107,7 +119,7 @@ absl::StatusOr<XlaChoice> ChooseForXla(const XlaNode& node, const Options& optio
     const InstalledKernel& kernel = *decision.choice.kernel;
     if (kernel.used != nullptr) kernel.used->Note();
     choice.kernel = &kernel;
-  } else if (must && waits) {
+  } else if (must && waits && !forced) {
     return Refusal(node, choice.why);
   }
   return choice;

@@ -5,6 +5,7 @@
 #ifndef COMPOSITE_RUNTIME_XLA_KERNEL_CHOICE_H_
 #define COMPOSITE_RUNTIME_XLA_KERNEL_CHOICE_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,9 @@ struct XlaChoice {
   std::string why;                          // for people
   std::shared_ptr<KernelGroup> group;       // for as long as this lives, the kernel does
 };
+
+// For tests: each call that can have a kernel has it, whatever its times and its size.
+std::atomic<bool>& XlaKernelsAreForced();
 
 // The choice. `waits`: the kernel is asked for and waited for, as long as the options say. With
 // backend="tvm" an error where there is no kernel: FailedPrecondition, or InvalidArgument where the

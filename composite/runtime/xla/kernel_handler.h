@@ -1,7 +1,7 @@
 // What code of XLA calls for a kernel: a typed FFI handler, on the CPU.
 //
-// A handler for GPUs would be registered under the same name for "CUDA", and take its stream and its
-// scratch memory from XLA in place of the pool.
+// A handler for GPUs would be registered under the same name for "CUDA", and take its stream and
+// its scratch memory from XLA in place of the pool.
 #ifndef COMPOSITE_RUNTIME_XLA_KERNEL_HANDLER_H_
 #define COMPOSITE_RUNTIME_XLA_KERNEL_HANDLER_H_
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "composite/runtime/base/fork_mutex.h"
+#include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/dtypes.h"
 
 namespace composite {
@@ -32,8 +33,9 @@ absl::StatusOr<const XlaKernel*> KeepForXla(const InstalledKernel& kernel,
                                             tensorflow::DataTypeSlice outputs) {
   const KernelRecord& record = kernel.record;
   if (kernel.function == nullptr || record.symbols() != 0 || !record.packed.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "kernel ", record.name, " is none for the shapes of one call on the CPU, without constants"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel ", record.name,
+                     " is none for the shapes of one call on the CPU, without constants"));
   }
   auto made = std::make_unique<XlaKernel>();
   // By the address of its code, which stays: names are equal where libraries differ.
@@ -58,7 +60,9 @@ absl::StatusOr<const XlaKernel*> KeepForXla(const InstalledKernel& kernel,
   Table& table = Global();
   absl::MutexLock lock(table.mu);
   const std::string handle = made->handle;
-  return table.kernels.try_emplace(handle, std::move(made)).first->second.get();
+  const auto [entry, is_new] = table.kernels.try_emplace(handle, std::move(made));
+  if (is_new) Count(GlobalStats().xla_kernels);
+  return entry->second.get();
 }
 
 const XlaKernel* FindForXla(absl::string_view handle) {
@@ -66,12 +70,6 @@ const XlaKernel* FindForXla(absl::string_view handle) {
   absl::ReaderMutexLock lock(table.mu);
   const auto found = table.kernels.find(handle);
   return found == table.kernels.end() ? nullptr : found->second.get();
-}
-
-size_t CountForXla() {
-  Table& table = Global();
-  absl::ReaderMutexLock lock(table.mu);
-  return table.kernels.size();
 }
 
 }  // namespace composite

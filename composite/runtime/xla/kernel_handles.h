@@ -43,9 +43,6 @@ absl::StatusOr<const XlaKernel*> KeepForXla(const InstalledKernel& kernel,
 // Null for a handle that no kernel of this process has.
 const XlaKernel* FindForXla(absl::string_view handle);
 
-// How many entries there are.
-size_t CountForXla();
-
 }  // namespace composite
 
 #endif  // COMPOSITE_RUNTIME_XLA_KERNEL_HANDLES_H_

@@ -22,6 +22,7 @@ from composite.binding.records import AttrValue
 from composite.compiler import account
 from composite.kernels import measure, rounds, turns
 from composite.kernels.decisions import Decision, Point, Times
+from composite.kernels.timing import drawing
 from composite.ops import call
 
 _COPIES = 2
@@ -134,15 +135,15 @@ def _scaled(x: Any, token: Any) -> Any:
 def _taken(loops: Sequence[_Loop], specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
     """Inputs that both loops accept; each has run one trip on them."""
     inputs: list[Any] = []
-    for numbers in measure.NUMBERS:
-        drawn = measure.drawn(specs, [None] * len(specs), numbers)
-        inputs = measure.inputs_of(drawn, copies, measure.HOST)
+    for numbers in drawing.NUMBERS:
+        drawn = drawing.drawn(specs, [None] * len(specs), numbers)
+        inputs = drawing.copies(drawn, copies, measure.HOST)
         try:
             for loop in loops:
                 loop(1, *inputs)
             break
         except tf.errors.InvalidArgumentError:
-            if numbers is measure.NUMBERS[-1]:
+            if numbers is drawing.NUMBERS[-1]:
                 raise
     return inputs
 
