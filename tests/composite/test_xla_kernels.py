@@ -104,6 +104,28 @@ def test_gradients() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
+def test_forwards_of_training_are_merged_by_xla(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a kernel would compute again what the gradient keeps."""
+    monkeypatch.setattr(xla, "measured", lambda *_: FASTER)
+
+    def step(layer: Callable[..., Any]) -> Callable[[Any], Any]:
+        def run(x: Any) -> Any:
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = layer(x, tf.constant(W))
+            return y, tape.gradient(y, x)
+
+        return run
+
+    x = tf.constant(X[:41])
+    with Counted() as counted:
+        found = jit(step(ops.kept))(x)
+    # The forward, what keeps values, and the backward.
+    assert (counted.nodes, counted.kernels) == (3, 1)
+    for one, other in zip(found, step(ops.kept.python_function)(x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.usefixtures("kernels")
 def test_in_loops_and_branches_and_nested_functions() -> None:
     inner = jit(dense)

@@ -57,3 +57,9 @@ def dropped(x, seed):
 def without_kernel(x):
     """An op that XLA compiles and kernels do not have."""
     return tf.linalg.cholesky(tf.matmul(x, x, transpose_a=True) + tf.eye(x.shape[1]))
+
+
+@Composite("XlaKept", inputs=["x: float", "w: float"], outputs=["y: float"])
+def kept(x, w):
+    """Its gradient keeps the product."""
+    return tf.nn.gelu(tf.matmul(x, w))

@@ -28,6 +28,7 @@ from composite.ops import call
 _COPIES = 2
 _CHAIN = 0.002  # seconds of the faster loop, at least
 _MOST_TRIPS = 4096
+_MOST_OF_GRADIENT = 0.75  # of the time of the expansion
 _MEMORY = 64 << 20  # the most bytes of inputs
 
 Arguments = Callable[[Sequence[Any]], Mapping[str, Any]]
@@ -64,9 +65,14 @@ def measured(
     return rounds.times(found, copies * trips)
 
 
-def decided(times: Times, asked: int) -> Decision:
-    """The verdict: a kernel has to be clearly faster, or the code stays XLA's own."""
-    return Decision(asked, (Point(asked, times, times.ratio < 1.0 and not times.close),))
+def decided(times: Times, asked: int, *, derived: bool = False) -> Decision:
+    """The verdict: a kernel has to be clearly faster, or the code stays XLA's own.
+
+    `derived`: the call is that of a gradient, whose expansion has terms in common with that of its
+    forward: XLA computes them once.
+    """
+    most = _MOST_OF_GRADIENT if derived else 1.0
+    return Decision(asked, (Point(asked, times, times.ratio < most and not times.close),))
 
 
 class _Loop:

@@ -62,6 +62,11 @@ int64_t Elements(const Signature& call) {
 // Why no kernel is asked for, whatever its times would be; empty if one is.
 std::string WhyLeftToXla(const XlaNode& node, const Ops& ops) {
   if (ops.only_maps) return "its ops are elementwise, which XLA fuses with those around them";
+  // No pass has merged them, and XLA does where both are expansions.
+  if (node.attrs.Find(kHasSavingForwardAttr) != nullptr ||
+      node.attrs.Find(kSavingForwardAttr) != nullptr) {
+    return "its gradient keeps values of it, which XLA computes together with its results";
+  }
   if (!ops.has_loop && Elements(node.call) < kLeastElements) return "it is too small for a call";
   if (DeterminismRequired()) return "with deterministic ops no kernel is waited for";
   return "";

@@ -19,6 +19,9 @@
 
 namespace composite {
 
+// On a forward node of which a function has a saving forward, too (tensorflow/saving_forward.h).
+inline constexpr char kHasSavingForwardAttr[] = "_composite_has_twin";
+
 // A node that XLA compiles for the CPU, with the shapes of its inputs.
 struct XlaNode {
   const OpVersion& version;

@@ -57,3 +57,9 @@ def test_verdicts_of_xla_are_kept_apart_from_those_of_nodes() -> None:
     assert verdicts.machine(node) != verdicts.machine(request())
     assert request().gpu == node.gpu == ""
     assert request().is_for_xla and not node.is_for_xla
+
+
+def test_a_kernel_of_a_gradient_has_to_be_faster_still() -> None:
+    times = Times(8.0, 10.0, 0.8, 0.79, 0.81)
+    assert xla.decided(times, 1).kernel_wins
+    assert not xla.decided(times, 1, derived=True).kernel_wins
