@@ -11,10 +11,11 @@ from composite.saving import portable_node
 
 
 @contextmanager
-def options(
+def options(  # noqa: PLR0913 - one for each option
     *,
     backend: str | None = None,
     numerics: str | None = None,
+    xla: float | str | None = None,
     regions: bool | None = None,
     portable: bool | None = None,
     check_numerics: bool | None = None,
@@ -30,6 +31,10 @@ def options(
             With backend="tvm" and "strict", only an exact kernel runs (one that moves data, or
             computes with integers); other calls raise tf.errors.InvalidArgumentError. See
             docs/numerics.md.
+        xla: what XLA compiles (jit_compile=True) calls kernels where they are faster than XLA's own
+            code: for how many seconds a compilation waits for the kernel of a call that has none
+            yet; with 0 it takes what is ready. "never": XLA compiles TensorFlow's ops. See
+            docs/xla.md.
         regions: whether parts of a graph for which nobody wrote a composite become nodes too, which
             may have kernels. Decided for a function when TensorFlow prepares it, which is at its
             first call, and for good. See docs/regions.md.
@@ -43,13 +48,15 @@ def options(
         ValueError: for another value.
 
     An option that is not given stays as it is outside. The defaults are the environment variables
-    COMPOSITE_BACKEND, COMPOSITE_NUMERICS and COMPOSITE_REGIONS, or else "auto", "fast" and no.
+    COMPOSITE_BACKEND, COMPOSITE_NUMERICS, COMPOSITE_XLA and COMPOSITE_REGIONS, or else "auto",
+    "fast", 30 seconds and no.
     """
     if portable or check_numerics:
         portable_node.enable()
     with settings.options(
         backend=backend,
         numerics=numerics,
+        xla=xla,
         regions=regions,
         portable=portable,
         check_numerics=check_numerics,

@@ -47,8 +47,10 @@ class Stats(Mapping[str, int]):
     any more, `evicted_classes` the shapes that made room for others, with their kernels,
     `regions` the nodes that parts of graphs became, `invalid_graphs` the graphs and functions
     that kept their own nodes, since with regions or expansions TensorFlow could not have run
-    them, `xla_nodes` the nodes that XLA compiled, `in_place_updates` the variables that kernels
-    of regions updated where they lie, `copies` the inputs that were copied for a kernel:
+    them, `xla_nodes` the nodes that XLA compiled, `xla_kernel_nodes` those of them that are calls
+    of kernels, `xla_kernels` the kernels that they call, `xla_kernel_launches` the
+    `kernel_launches` that are such calls, `in_place_updates` the variables that kernels of regions
+    updated where they lie, `copies` the inputs that were copied for a kernel:
     constants, each time one is packed, what a TVM function is given that is not aligned, or that
     it may keep while XLA's buffer ends with the call, and what a kernel of a GPU is given that
     lies in the host's memory. All other inputs are read in place. `parallel_launches` counts the

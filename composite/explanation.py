@@ -53,6 +53,9 @@ class Explanation:
             front of all accesses; "" without a kernel. See docs/proofs.md.
         algebra: "equal by algebra" if the kernel's loops are equal to the body over an exact ring,
             or why that was not compared; "" where the environment forbade it.
+        xla: what XLA (jit_compile=True) is given for the call on the CPU at present, and why, as
+            "kernel: ..." or "expansion: ..." with times as docs/xla.md has them; "" if the body
+            cannot be expanded for this call.
         details: what else the runtime knows: schedule, target, whether the kernel is exact.
     """
 
@@ -68,6 +71,7 @@ class Explanation:
     error_unit: str
     proof: str
     algebra: str
+    xla: str
     details: dict[str, Any]
     _request: CallRequest = field(repr=False, compare=False)
 
@@ -120,6 +124,7 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
         error_unit=str(values.pop("error_unit", "")),
         proof=str(values.pop("proof", "")),
         algebra=str(values.pop("algebra", "")),
+        xla=str(values.pop("xla", "")),
         details=values,
         _request=request,
     )

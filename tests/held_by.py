@@ -14,6 +14,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/tf_op/test_tvm_device.py": "composite/runtime/foreign/tvm_device",
     "tests/compiler/tfr/test_opt.py": "composite/cli/opt.py",
     "tests/composite/saving/test_info.py": "composite/cli/info.py",
+    "tests/composite/measuring/test_measure.py": "drawing.py",
     "tests/composite/kernels/test_shipping.py": "composite/cli/cache.py",
     # Text in bodies.
     "tests/compiler/frontend/test_strings.py": (
@@ -374,6 +375,11 @@ HELD_BY: dict[str, str] = {
     "tests/composite/ops/test_function_op.py": "composite/runtime/tensorflow/function_op",
     "tests/composite/autodiff/test_gradient_inputs.py": (
         "composite/runtime/tensorflow/saving_forward"
+    ),
+    "tests/composite/test_xla_kernels.py": (
+        "composite/runtime/xla/custom_call composite/runtime/xla/host"
+        " composite/runtime/xla/kernel_call composite/runtime/xla/kernel_choice"
+        " composite/runtime/xla/kernel_handler composite/runtime/xla/kernel_handles"
     ),
     "tests/composite/test_xla.py": (
         "composite/runtime/tensorflow/xla_constants composite/runtime/tensorflow/xla_kernel"

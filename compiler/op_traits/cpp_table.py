@@ -41,14 +41,17 @@ def _work(row: OpTraits) -> str:
         return "kUnknown"
     if row.family in _PRODUCTS:
         return "kSums"
-    return "kMoves" if row.moves_data or row.reads_only_shapes else "kComputes"
+    if row.moves_data or row.reads_only_shapes:
+        return "kMoves"
+    return "kMaps" if row.elementwise else "kComputes"
 
 
 def _line(row: OpTraits) -> str:
     structural = "true" if row.structural else "false"
+    draws = "true" if row.draws else "false"
     return (
         f'{{"{row.name}", "{row.stateless_twin}", Runs::{_RUNS[row.runs]}, {structural}, '
-        f"Work::{_work(row)}}},\n"
+        f"Work::{_work(row)}, {draws}}},\n"
     )
 
 

@@ -31,7 +31,7 @@ _GUARDED = "_guarded"
 _MOST_GUARDS = 1000
 """Accesses that are guarded: LLVM takes minutes for the branches of more."""
 
-_OUT_OF_RANGE = b"IndexError"  # the kind of the errors that kernels have for such an index
+OUT_OF_RANGE = b"IndexError"  # the kind of the errors that kernels have for such an index
 _BARRIER = b"__TVMBackendParallelBarrier"  # the slot that an object has if its code meets there
 
 
@@ -83,7 +83,7 @@ class Kernel:
     @property
     def may_refuse(self) -> bool:
         """Whether it ends calls of some inputs with an error; then TensorFlow's ops serve them."""
-        return any(_OUT_OF_RANGE in data for data in self.objects.values())
+        return any(OUT_OF_RANGE in data for data in self.objects.values())
 
     def reads(self, number: int) -> bool:
         """Whether it may load elements of an input, of which it needs the shape in any case."""

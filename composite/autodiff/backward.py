@@ -117,6 +117,8 @@ def _saving_forward_outputs(
         same = function_op.SAVING_FORWARD in attrs and attrs["f"].func.name == name
         if same and attrs[function_op.SAVING_FORWARD].s.decode() == node.name:
             return list(reader.outputs)
+    if node.graph.building_function:  # a session's graph may have run, and stays
+        node._set_attr(function_op.HAS_SAVING_FORWARD, AttrValue(b=True))
     with _beside(node):
         return saving_forward(node.inputs, {**stamps, **_marks(node)})
 

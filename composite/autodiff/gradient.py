@@ -16,7 +16,15 @@ import tensorflow as tf
 from composite.autodiff import backward, eager_gradient, families
 from composite.binding import settings
 from composite.binding.call_request import CallRequest
-from composite.binding.records import BACKEND, EAGER, NUMERICS, PORTABLE, PROGRAM, AttrValue
+from composite.binding.records import (
+    BACKEND,
+    EAGER,
+    NUMERICS,
+    PORTABLE,
+    PROGRAM,
+    XLA_WAIT,
+    AttrValue,
+)
 from composite.ops import function_op, recorded
 from composite.ops.registry import OPS
 
@@ -97,7 +105,8 @@ def _of_node(
 
 def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
     """How a node is to run, for what is derived from it; "tvm" is about itself alone."""
-    kept = {name: attrs[name] for name in (BACKEND, NUMERICS, EAGER, PORTABLE) if name in attrs}
+    names = (BACKEND, NUMERICS, XLA_WAIT, EAGER, PORTABLE)
+    kept = {name: attrs[name] for name in names if name in attrs}
     return {name: value for name, value in kept.items() if value.s != b"tvm"}
 
 

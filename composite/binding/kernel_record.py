@@ -30,7 +30,7 @@ class KernelRecord(TypedRecord):
         barriers: some loop of the kernel has one.
         isa: the level of x86-64 that a CPU must have.
         target: what it was compiled for.
-        device: "CPU", or a level of GPUs such as "cuda:sm_80".
+        device: "CPU", "xla:cpu" (see KernelRequest), or a level of GPUs such as "cuda:sm_80".
         strategy: how it was made, for people.
         proof: "proven", or which access was not and why; "" in older records.
         algebra: "equal by algebra", or why it was not compared so; "" if that was forbidden.

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+XLA_CPU = "xla:cpu"
+
+
 @dataclass(frozen=True, kw_only=True)
 class KernelRequest(TypedRecord):
     """A request; its name is the ticket that it is answered by.
@@ -26,7 +29,8 @@ class KernelRequest(TypedRecord):
         constants: the inputs that never change.
         hint: the sizes of the symbols, s0 first, in the call that asked.
         must: the call waits for the kernel.
-        device: "" for the CPU, or a level of GPUs such as "cuda:sm_80".
+        device: "" for the CPU, "xla:cpu" for code of XLA on the CPU, or a level of GPUs such as
+            "cuda:sm_80".
         unchecked: the record of a built library's kernel that is to be checked and measured, as
             bytes; empty: one is to be made.
         image: the machine code of that kernel.
@@ -43,6 +47,16 @@ class KernelRequest(TypedRecord):
     device: str = ""
     unchecked: bytes = b""
     image: bytes = b""
+
+    @property
+    def is_for_xla(self) -> bool:
+        """Whether code that XLA compiles is to call the kernel, on the CPU."""
+        return self.device == XLA_CPU
+
+    @property
+    def gpu(self) -> str:
+        """The level of GPUs that the kernel is for; "" for the CPU."""
+        return "" if self.is_for_xla else self.device
 
     @classmethod
     def of_call(cls, call: CallRequest) -> Self:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from composite.binding import native, records
-from composite.binding.environment import BACKENDS, NUMERICS
+from composite.binding.environment import BACKENDS, NUMERICS, is_xla_choice
 from composite.binding.records import AttrValue, record
 
 # How the runtime is told of a choice between yes, no and nothing.
@@ -25,6 +25,7 @@ _REGIONS = {None: "", True: "on", False: "off"}
 class _Local(threading.local):
     backend = ""  # "" : nothing chosen here, so the process default holds
     numerics = ""
+    xla = ""
     regions = ""
     portable = False
     check_numerics = False
@@ -38,10 +39,11 @@ ENTERED: list[None] = []
 
 
 @contextmanager
-def options(
+def options(  # noqa: PLR0913 - one for each option
     *,
     backend: str | None = None,
     numerics: str | None = None,
+    xla: float | str | None = None,
     regions: bool | None = None,
     portable: bool | None = None,
     check_numerics: bool | None = None,
@@ -49,12 +51,13 @@ def options(
     """`composite.options`, which also starts what makes kernels, and loads what makes calls."""
     _check("backend", backend, BACKENDS)
     _check("numerics", numerics, NUMERICS)
+    _check_xla(xla)
     if regions not in _REGIONS:
         raise ValueError(f"composite.options: regions={regions!r} is not True or False")
     for option, value in (("portable", portable), ("check_numerics", check_numerics)):
         if value not in (None, True, False):
             raise ValueError(f"composite.options: {option}={value!r} is not True or False")
-    outer = (_local.backend, _local.numerics, _local.regions)
+    outer = (_local.backend, _local.numerics, _local.regions, _local.xla)
     outer_calls = _local.portable, _local.check_numerics
     ENTERED.append(None)
     try:  # an interruption may come at any line
@@ -62,6 +65,7 @@ def options(
             outer[0] if backend is None else backend,
             outer[1] if numerics is None else numerics,
             outer[2] if regions is None else _REGIONS[regions],
+            outer[3] if xla is None else str(xla),
         )
         _local.portable = outer_calls[0] if portable is None else portable
         _local.check_numerics = outer_calls[1] if check_numerics is None else check_numerics
@@ -78,10 +82,17 @@ def _check(option: str, value: str | None, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"composite.options: {option}={value!r} is not one of {choices}")
 
 
-def _choose(backend: str, numerics: str, regions: str) -> None:
-    request = record(backend=backend, numerics=numerics, regions=regions, thread=True)
+def _check_xla(value: float | str | None) -> None:
+    if value is not None and not is_xla_choice(value):
+        raise ValueError(
+            f'composite.options: xla={value!r} is not "never" or a number of seconds, 0 or more'
+        )
+
+
+def _choose(backend: str, numerics: str, regions: str, xla: str) -> None:
+    request = record(backend=backend, numerics=numerics, regions=regions, xla=xla, thread=True)
     native.call("composite_set_options", request)
-    _local.backend, _local.numerics, _local.regions = backend, numerics, regions
+    _local.backend, _local.numerics, _local.regions, _local.xla = backend, numerics, regions, xla
 
 
 def of_thread() -> dict[str, Any]:
@@ -90,6 +101,7 @@ def of_thread() -> dict[str, Any]:
     return {
         "backend": _local.backend or None,
         "numerics": _local.numerics or None,
+        "xla": _local.xla or None,
         "regions": regions,
         "portable": _local.portable,
         "check_numerics": _local.check_numerics,
@@ -98,7 +110,7 @@ def of_thread() -> dict[str, Any]:
 
 def chosen() -> bool:
     """Whether this thread has chosen any option."""
-    return bool(_local.backend or _local.numerics)
+    return bool(_local.backend or _local.numerics or _local.xla)
 
 
 def is_strict(attrs: Mapping[str, AttrValue]) -> bool:
@@ -148,6 +160,8 @@ def node_attrs() -> dict[str, AttrValue]:
         attrs[records.BACKEND] = AttrValue(s=_local.backend.encode())
     if _local.numerics:
         attrs[records.NUMERICS] = AttrValue(s=_local.numerics.encode())
+    if _local.xla:
+        attrs[records.XLA_WAIT] = AttrValue(s=_local.xla.encode())
     if portable():
         how = records.CHECKED if _local.check_numerics else records.PLAIN
         attrs[records.PORTABLE] = AttrValue(s=how)

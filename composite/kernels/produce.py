@@ -21,6 +21,7 @@ from composite.binding.log import logger
 from composite.binding.records import NodeDef
 from composite.compiler import account
 from composite.compiler.tvm import Chosen, Kernel, NotCovered, Target
+from composite.compiler.tvm.build import OUT_OF_RANGE
 from composite.compiler.tvm.cuda.build import CudaKernel
 from composite.compiler.tvm.target import CudaTarget
 from composite.compiler_process import client
@@ -57,6 +58,12 @@ class Outcome(NamedTuple):
 NO_THREADS = (
     "the cache has no kernel that was measured, and a process that was forked after TensorFlow's "
     "first op has no threads to make one with"
+)
+
+
+REFUSES = (
+    "for some inputs, such as an index out of range, the kernel leaves the call to the expansion, "
+    "which code of XLA cannot run then"
 )
 
 
@@ -137,6 +144,10 @@ def settled(
     """Installs a checked kernel, and then its verdict."""
     if stopping():
         raise Stopped
+    if request.is_for_xla:
+        if OUT_OF_RANGE in Path(str(made.library)).read_bytes():  # the kind of the error
+            return Outcome("not_covered", REFUSES)
+        made = replace(made, device=request.device)
     put(made)
     decision = verdict(cache, key, made, request, stopping)
     if decision.kernel_wins:
@@ -150,11 +161,11 @@ def target_of(request: KernelRequest) -> Target:
 
     NotCovered for a GPU below the lowest supported level.
     """
-    if not request.device:
+    if not request.gpu:
         return Target.host()
     try:
         allowed = tf.config.experimental.tensor_float_32_execution_enabled()
-        return CudaTarget.of_device(request.device, tensor_float_32=allowed)
+        return CudaTarget.of_device(request.gpu, tensor_float_32=allowed)
     except ValueError as error:
         raise NotCovered(str(error)) from None
 

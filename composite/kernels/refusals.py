@@ -51,7 +51,7 @@ def note(cache: Cache, key: str, request: KernelRequest, error: NotCovered | Mis
 
 def refused_node(request: KernelRequest, answer: NotCovered) -> str:
     """The node of the request's function that has no kernel at any size; "" if none is known."""
-    is_general = bool(answer.sizes or symbols(request.in_shapes) or request.device)
+    is_general = bool(answer.sizes or symbols(request.in_shapes) or request.gpu)
     return "" if is_general else answer.node
 
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from composite.binding import native
 from composite.binding.kernel_record import KernelRecord
-from composite.binding.kernel_request import KernelRequest
+from composite.binding.kernel_request import XLA_CPU, KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import AttrValue
 from composite.binding.typed_record import Dims
@@ -24,7 +24,7 @@ from composite.kernels import gpu, shapes
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.expansions import expand
-from composite.measuring import decisions
+from composite.measuring import decisions, xla
 from composite.measuring.decisions import Decision
 from composite.measuring.measure import measure, sweep
 from composite.measuring.repeated import HOST
@@ -69,7 +69,9 @@ def verdict(
 
 def machine(request: KernelRequest) -> str:
     """The kind of machine for which times of a request's kernels are valid."""
-    return keys.machine(gpu.model(request.device) if request.device else "")
+    if request.is_for_xla:
+        return keys.machine("XLA")
+    return keys.machine(gpu.model(request.gpu) if request.gpu else "")
 
 
 def stored(cache: Cache, key: str, request: KernelRequest) -> Decision | None:
@@ -92,7 +94,7 @@ def install(made: KernelRecord, decision: Decision) -> None:
         kernel_wins=tuple(point.kernel_wins for point in points),
     )
     put(measured)
-    if made.op == function_op.NAME:
+    if made.op == function_op.NAME and made.device != XLA_CPU:
         _of_functions.setdefault(made.program, {})[made.name, made.in_shapes] = measured
 
 
@@ -127,9 +129,14 @@ def measured(
     body = functions.body(expand(request, exact))
     dtypes = body.input_dtypes
     fuses = not functions.has_empty_product(body, shapes.of_inputs(exact, sizes))
-    device = gpu.device_name(request.device) if request.device else HOST
+    device = gpu.device_name(request.gpu) if request.gpu else HOST
     own = specs(shapes.of_inputs(exact, sizes), dtypes)
     values_of_sizes = shapes.of_sizes(exact, sizes)
+    if request.is_for_xla:  # a class of one call
+        derived = request.op == function_op.NAME
+        times = xla.measured(*node, own, values_of_sizes)
+        yield xla.decided(times, asked, derived=derived)
+        return
     settle = before is None  # which decides close results
     first = measure(*node, own, constants, values_of_sizes, device, settle=settle, fuses=fuses)
     times = {asked: first}

@@ -27,20 +27,13 @@ import tensorflow as tf
 
 from composite.binding.records import BACKEND, CONSTANTS, NUMERICS, UNCOUNTED, AttrValue
 from composite.compiler import account
-from composite.measuring import repeated, rounds, turns
+from composite.measuring import drawing, repeated, rounds, turns
 from composite.measuring.decisions import Times
 from composite.measuring.repeated import HOST
 from composite.ops import call
 
 Sizes = Mapping[int, int]
 """By the position of an input that is a scalar, its value."""
-
-# Other values for integers that are drawn as 0 and 1.
-_ANY, _ONES, _ZEROS = (lambda x: x), (lambda x: x | 1), (lambda x: x * 0)
-_BELOW_ONE = lambda x: abs(x) % 1  # noqa: E731
-# Values of integers and of floating numbers, tried in turn until the ops accept them. The ops may
-# divide by a zero; but 0 is the only index into a dim of size 1, and floats may be cast to indices.
-_NUMBERS = ((_ANY, _ANY), (_ONES, _ANY), (_ZEROS, _ANY), (_ZEROS, _BELOW_ONE))
 
 _COPIES = 16
 _CHAIN = 0.002  # seconds: there are no more copies than take this long
@@ -96,8 +89,8 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
             found = rounds.settled(lambda budget: rounds.taken(functions, inputs, budget), copies)
         return rounds.times(found, copies), copies
 
-    times, copies = timed(_copies(varying, known, _COPIES, _MEMORY))
-    fit = _copies(varying, known, _COPIES, _CACHED_MEMORY)
+    times, copies = timed(copies_of(varying, known, _COPIES, _MEMORY))
+    fit = copies_of(varying, known, _COPIES, _CACHED_MEMORY)
     return timed(fit)[0] if settle and times.close and fit < copies else times
 
 
@@ -128,7 +121,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
         )
         for shapes in cases
     ]
-    copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
+    copies = copies_of(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
     node = _Call(arguments, stamps, known, device)
     with turns.preparing():
         functions = _Ways.of(op_name, node, varying, fuses=fuses).times(copies)
@@ -158,7 +151,7 @@ class Chain:
     ) -> None:
         known = _known(specs, constants)
         varying = _varying(specs, known)
-        self.copies = _copies(varying, known, _COPIES, _MEMORY)
+        self.copies = copies_of(varying, known, _COPIES, _MEMORY)
         node = _Call(arguments, stamps, known)
         ways = _Ways.of(op_name, node, varying)
         self._kernel, self._empty = ways.kernel.times(self.copies), ways.empty.times(self.copies)
@@ -186,13 +179,13 @@ class _Call(NamedTuple):
     def by_kernel(self) -> _Call:
         """The call that runs the kernel."""
         constants = AttrValue(list=AttrValue.ListValue(i=sorted(self.known)))
-        stamps = {**self.stamps, **_route("tvm")} | ({CONSTANTS: constants} if self.known else {})
+        stamps = {**self.stamps, **route("tvm")} | ({CONSTANTS: constants} if self.known else {})
         held = [i for i, array in self.known.items() if array.nbytes >= _LARGE]
         return self._replace(stamps=stamps, held=held)
 
     def by_expansion(self) -> _Call:
         """The call that runs the expansion."""
-        return self._replace(stamps={**self.stamps, **_route("tf")})
+        return self._replace(stamps={**self.stamps, **route("tf")})
 
     def traced(self, op_name: str, specs: Sequence[tf.TensorSpec]) -> repeated.Call:
         """One call of the op, of inputs that are no constants of the `specs`."""
@@ -239,7 +232,7 @@ class _Ways(NamedTuple):
 
 
 def _known(specs: Sequence[tf.TensorSpec], constants: Sequence[int]) -> dict[int, Any]:
-    return {i: _draw(specs[i], np.random.default_rng(i)) for i in constants}
+    return {i: drawing.draw(specs[i], np.random.default_rng(i)) for i in constants}
 
 
 def _varying(specs: Sequence[tf.TensorSpec], known: Mapping[int, Any]) -> list[tf.TensorSpec]:
@@ -262,7 +255,8 @@ def _seconds_of_one(functions: Sequence[repeated.Function], inputs: Sequence[Any
     return min(kernel, expansion) - nothing
 
 
-def _route(backend: str) -> dict[str, AttrValue]:
+def route(backend: str) -> dict[str, AttrValue]:
+    """The stamps of nodes that run the kernel ("tvm") or the expansion ("tf")."""
     return {
         BACKEND: AttrValue(s=backend.encode()),
         NUMERICS: AttrValue(s=b"fast"),  # regardless of the process's default
@@ -270,9 +264,10 @@ def _route(backend: str) -> dict[str, AttrValue]:
     }
 
 
-def _copies(
+def copies_of(
     specs: Sequence[tf.TensorSpec], constants: Mapping[int, Any], most: int, memory: int
 ) -> int:
+    """How many calls a function may have, `most` at most, for its inputs and constants to fit."""
     size = sum(s.shape.num_elements() * s.dtype.size for s in specs)
     fixed = sum(array.nbytes for array in constants.values())
     return int(max(1, min(most, memory // max(size, 1), _CONSTANTS // max(fixed, 1))))
@@ -285,37 +280,16 @@ def _taken(
     sizes: Sequence[int | None],
 ) -> list[Any]:
     """Inputs for all copies that the functions accept; each function has run once on them."""
-    for numbers in _NUMBERS:
-        drawn = _drawn(specs, sizes, numbers)
-        inputs = _inputs(drawn, copies, functions[0].device)
+    for numbers in drawing.NUMBERS:
+        found = drawing.drawn(specs, sizes, numbers)
+        inputs = drawing.copies(found, copies, functions[0].device)
         try:
             for function in functions:
                 function(*inputs)
             break
         except tf.errors.InvalidArgumentError:
-            if numbers is _NUMBERS[-1]:
+            if numbers is drawing.NUMBERS[-1]:
                 raise
     return inputs
 
 
-def _drawn(specs: Sequence[tf.TensorSpec], sizes: Sequence[int | None], numbers: Any) -> list[Any]:
-    random = np.random.default_rng(0)
-    integers, floating = numbers
-    drawn = [_draw(spec, random) for spec in specs]
-    for i, spec in enumerate(specs):
-        if spec.dtype.is_integer or spec.dtype.is_floating:
-            drawn[i] = (integers if spec.dtype.is_integer else floating)(drawn[i])
-    return [x if n is None else np.asarray(n, x.dtype) for x, n in zip(drawn, sizes, strict=True)]
-
-
-def _inputs(drawn: Sequence[Any], copies: int, device: str) -> list[Any]:
-    """Copies of the same numbers, since drawing new ones takes longer than measuring."""
-    with tf.device(device):
-        return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]
-
-
-def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
-    shape, dtype = spec.shape.as_list(), spec.dtype.as_numpy_dtype
-    if spec.dtype.is_floating:
-        return random.standard_normal(shape, np.float32).astype(dtype, copy=False)
-    return random.integers(0, 2, shape).astype(dtype)

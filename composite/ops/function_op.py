@@ -25,6 +25,7 @@ NAME = "CompositeCall"
 # and what that node computes.
 SAVING_FORWARD = "_composite_twin"
 SAVING_FORWARD_OF = "_composite_twin_of"
+HAS_SAVING_FORWARD = "_composite_has_twin"  # on that node, in a function
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
 
 

@@ -1,10 +1,10 @@
-"""Composites that XLA compiles, against their Python functions."""
+"""Composites that XLA compiles, as kernels and as expansions, against their Python functions."""
 
 from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,22 @@ import pytest
 import tensorflow as tf
 
 import composite
+from composite.binding import native
+from composite.binding.records import record
 from tests.composite import xla_ops as ops
 
 pytestmark = pytest.mark.many_cases
 
 RANDOM = np.random.default_rng(3)
+
+
+@pytest.fixture(autouse=True, params=["expansions", "kernels"])
+def form(request: Any) -> Iterator[str]:
+    """What XLA is given: expansions alone, or a kernel wherever there can be one."""
+    with composite.options(xla="never" if request.param == "expansions" else None):
+        native.call("composite_test_force_xla_kernels", record(on=request.param == "kernels"))
+        yield request.param
+        native.call("composite_test_force_xla_kernels", record(on=False))
 
 
 def normal(*shape: int, dtype: Any = tf.float32) -> Any:
@@ -215,18 +226,17 @@ def test_a_variable_as_an_input() -> None:
     assert_close(variable.read_value(), X + Y)
 
 
-@pytest.mark.parametrize("backend", ["tf", "auto", "tvm"])
-def test_every_backend_is_the_expansion(backend: str) -> None:
+HAVE_KERNELS = ["attributes", "defaults", "weak ints", "composite in a composite"]
+
+
+@pytest.mark.parametrize("name", HAVE_KERNELS)
+def test_which_calls_the_two_forms_are_of(name: str, form: str) -> None:
+    op, args, attrs = CALLS[name]
     before = composite.stats()
-    with composite.options(backend=backend):
-        found = jit(lambda x: ops.activated(x, 0.5, act="tanh"))(X)
+    jit(lambda: op(*args, **attrs))()
     counted = composite.stats() - before
-    assert (counted["xla_nodes"], counted["kernel_launches"], counted["expansion_runs"]) == (
-        1,
-        0,
-        0,
-    )
-    assert_close(found, tf.tanh(X * 0.5))
+    calls = 1 if form == "kernels" else 0
+    assert (counted["xla_kernel_nodes"], counted["xla_kernel_launches"]) == (calls, calls)
 
 
 def test_errors_name_the_authors_line() -> None:

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "composite/runtime/base/record_tables.h"
+#include "composite/runtime/expand/expand.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/decision_text.h"
 #include "composite/runtime/kernels/kernel_record.h"
@@ -13,6 +14,7 @@
 #include "composite/runtime/kernels/node_groups.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/run/gpu_device.h"
+#include "composite/runtime/xla/kernel_choice.h"
 
 namespace composite {
 namespace {
@@ -105,10 +107,6 @@ std::string Reason(const OpVersion& version, AttrSlice attrs, const Caller& call
   if (must && !kernel) {
     absl::StrAppend(&reason, "; with backend=\"tvm\" the call waits for its kernel, or raises");
   }
-  if (must) {
-    absl::StrAppend(&reason,
-                    "; what XLA compiles (jit_compile=True) is the expansion all the same");
-  }
   return reason;
 }
 
@@ -147,6 +145,17 @@ absl::StatusOr<NodeDef> Explain(const OpVersion& version, AttrSlice attrs, const
   if (covers != nullptr) DescribeKernel(covers->record, choice.values, &answer);
   DescribeComposition(version, &answer);
   return answer;
+}
+
+std::string ExplainXla(const CallRecord& call, AttrSlice attrs, const Signature& signature,
+                       const Options& options) {
+  const auto expansion = GetExpansion(call.version, attrs, call.facts);
+  if (!expansion.ok()) return "";
+  if (signature.has_empty_input()) return "expansion: an input is empty";
+  const auto choice =
+      ChooseForXla({*call.version, attrs, signature, **expansion}, options, /*waits=*/false);
+  if (!choice.ok()) return absl::StrCat("error: ", choice.status().message());
+  return absl::StrCat(choice->kernel != nullptr ? "kernel: " : "expansion: ", choice->why);
 }
 
 }  // namespace composite

@@ -82,7 +82,11 @@ absl::StatusOr<NodeDef> ExplainRequest(const NodeDef& request) {
   if (!options.ok()) return options.status();
   absl::StatusOr<Options> process = ProcessOptions();
   if (!process.ok()) return process.status();
-  return Explain(**version, AttrSlice(request), *call, options->Or(ThreadOptions()).Or(*process));
+  const Options merged = options->Or(ThreadOptions()).Or(*process);
+  TF_ASSIGN_OR_RETURN(NodeDef answer, Explain(**version, AttrSlice(request), *call, merged));
+  TF_ASSIGN_OR_RETURN(const CallRecord record, ReadCall(request));
+  (*answer.mutable_attr())["xla"].set_s(ExplainXla(record, AttrSlice(request), *call, merged));
+  return answer;
 }
 
 tensorflow::GraphDef RegionCountsOf(bool reset) {
@@ -100,8 +104,8 @@ tensorflow::GraphDef RegionCountsOf(bool reset) {
 }
 
 absl::StatusOr<NodeDef> SetOptions(const NodeDef& request) {
-  absl::StatusOr<Options> next =
-      ParseOptions(Attr(request, "backend").s(), Attr(request, "numerics").s());
+  absl::StatusOr<Options> next = ParseOptions(
+      Attr(request, "backend").s(), Attr(request, "numerics").s(), Attr(request, "xla").s());
   if (!next.ok()) return next.status();
   Options previous;
   if (Attr(request, "thread").b()) {
@@ -115,6 +119,7 @@ absl::StatusOr<NodeDef> SetOptions(const NodeDef& request) {
   NodeDef answer;
   (*answer.mutable_attr())["backend"].set_s(Name(previous.backend));
   (*answer.mutable_attr())["numerics"].set_s(Name(previous.numerics));
+  (*answer.mutable_attr())["xla"].set_s(XlaWaitText(previous.xla_wait));
   return answer;
 }
 

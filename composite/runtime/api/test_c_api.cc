@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "composite/runtime/api/c_api_reply.h"
 #include "composite/runtime/checking/broken_graph.h"
+#include "composite/runtime/xla/kernel_choice.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -16,10 +17,21 @@ absl::Status BreakGraphs(const char* request, size_t size) {
   return absl::OkStatus();
 }
 
+absl::Status ForceXlaKernels(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(const auto record, ParseRequest<tensorflow::NodeDef>(request, size));
+  XlaKernelsAreForced() = Attr(record, "on").b();
+  return absl::OkStatus();
+}
+
 }  // namespace
 }  // namespace composite
 
 extern "C" int composite_test_break_graphs(const char* request, size_t size,
                                            composite_buffer* reply) {
   return composite::Reply(reply, [&] { return composite::BreakGraphs(request, size); });
+}
+
+extern "C" int composite_test_force_xla_kernels(const char* request, size_t size,
+                                                composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::ForceXlaKernels(request, size); });
 }

@@ -14,6 +14,11 @@ extern "C" {
 COMPOSITE_EXPORT int composite_test_break_graphs(const char* request, size_t size,
                                                  composite_buffer* reply);
 
+/* NodeDef attr on (b) -> empty: whether what XLA compiles on the CPU calls a kernel wherever there
+ * can be one, see xla/kernel_choice.h. */
+COMPOSITE_EXPORT int composite_test_force_xla_kernels(const char* request, size_t size,
+                                                      composite_buffer* reply);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,7 @@ enum class Runs { kNothing, kCall, kBranch, kLoop };
 enum class Work {
   kUnknown,  // it has no lowering
   kMoves,    // it gives elements on, or what is known with the shapes
+  kMaps,     // each element of the result depends on the operands' elements at its place
   kComputes,
   kSums,  // each element of the result is a sum of many terms: a product, a convolution
 };
@@ -26,6 +27,7 @@ struct OpTraits {
   // An executor, a placer or a partitioner finds it in graphs by its name.
   bool structural = false;
   Work work = Work::kUnknown;
+  bool draws = false;  // random numbers from a seed
 };
 
 // The row of an op; one that states nothing, with an empty name, for an op without any.

@@ -63,6 +63,7 @@ COMPOSITE_PYTHON int Py_EnterRecursiveCall(const char* where);
 COMPOSITE_PYTHON void Py_LeaveRecursiveCall();
 COMPOSITE_PYTHON void* PyEval_SaveThread();
 COMPOSITE_PYTHON void PyEval_RestoreThread(void*);
+COMPOSITE_PYTHON int PyGILState_Check();
 COMPOSITE_PYTHON void PyErr_Clear();
 COMPOSITE_PYTHON PyObject* PyErr_Occurred();
 COMPOSITE_PYTHON void PyErr_SetString(PyObject*, const char*);

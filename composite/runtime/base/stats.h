@@ -20,7 +20,8 @@ struct Stats {
   Counter gpu_expansion_runs{0};   // of these, calls on GPUs
   Counter kernel_launches{0};      // calls that a node answered by its kernel
   Counter gpu_kernel_launches{0};  // of these, calls on GPUs
-  Counter kernel_errors{0};        // of these, calls in which the kernel raised
+  Counter xla_kernel_launches{0};  // of these, calls by code that XLA compiled
+  Counter kernel_errors{0};        // calls in which a kernel raised
   Counter parallel_launches{0};    // parallel loops that kernels launched
   Counter team_launches{0};        // of these, loops for which a team was gathered
   Counter short_teams{0};          // of these, loops that ran on fewer threads than the pool has
@@ -34,7 +35,9 @@ struct Stats {
   Counter replaced{0};          // nodes of TensorFlow's own ops that became a composition's
   Counter regions{0};           // nodes that parts of graphs without an op of their own became
   Counter invalid_graphs{0};    // graphs and functions that stay, since a change was invalid
-  Counter xla_nodes{0};         // nodes that XLA was given as their expansion, at each compilation
+  Counter xla_nodes{0};         // nodes that XLA compiled, at each compilation
+  Counter xla_kernel_nodes{0};  // of these, nodes that are calls of kernels
+  Counter xla_kernels{0};       // kernels that such nodes have called
   Counter in_place_updates{0};  // variables that a kernel has updated where they lie
   Counter copies{0};  // inputs that were copied: packed constants, unaligned ones, to a GPU
   Counter packed_constants{0};  // constants that were packed for a kernel

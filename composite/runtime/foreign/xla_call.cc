@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,47 +14,21 @@
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/foreign/function.h"
 #include "composite/runtime/foreign/library.h"
-#include "composite/runtime/launch/pool.h"
 #include "composite/runtime/launch/tvm_abi.h"
+#include "composite/runtime/xla/host.h"
 #include "tensorflow/compiler/tf2xla/type_util.h"
 #include "tensorflow/core/framework/allocation_description.pb.h"
-#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 #include "xla/ffi/api/ffi.h"
 
-namespace xla::ffi {
-// As xla/ffi/ffi_api.h declares it, which includes headers of MLIR that the wheel lacks.
-const XLA_FFI_Api* GetXlaFfiApi();
-}  // namespace xla::ffi
-
 namespace composite {
 namespace {
 
 namespace ffi = xla::ffi;
 using tensorflow::Tensor;
-
-class XlaPool : public Pool {
- public:
-  explicit XlaPool(ffi::ThreadPool* threads)
-      : threads_(threads), size_(static_cast<int>(threads->num_threads())) {}
-  int size() const override { return size_; }
-  void Schedule(std::function<void()> work) override { threads_->Schedule(std::move(work)); }
-
- private:
-  ffi::ThreadPool* const threads_;
-  const int size_;
-};
-
-class CpuWorkspace : public tvm_abi::Workspace {
- public:
-  void* Allocate(size_t bytes) override {
-    return tensorflow::cpu_allocator()->AllocateRaw(tvm_abi::kAlignment, bytes);
-  }
-  void Free(void* block) override { tensorflow::cpu_allocator()->DeallocateRaw(block); }
-};
 
 // The memory of a buffer of XLA's, which lives as long as the call.
 class Borrowed : public tensorflow::TensorBuffer {

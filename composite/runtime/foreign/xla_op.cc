@@ -9,6 +9,7 @@
 #include "composite/runtime/foreign/library.h"
 #include "composite/runtime/foreign/shape_rules.h"
 #include "composite/runtime/foreign/xla_call.h"
+#include "composite/runtime/xla/custom_call.h"
 #include "tensorflow/compiler/tf2xla/shape_util.h"
 #include "tensorflow/compiler/tf2xla/xla_compiler.h"
 #include "tensorflow/compiler/tf2xla/xla_op_kernel.h"
@@ -29,21 +30,6 @@ using tensorflow::XlaOpKernelContext;
 // What a node has beside the op's own attributes, where XLA may call the function.
 constexpr char kXlaAttr[] = "_composite_xla";
 constexpr char kCustomCall[] = "custom_call";
-
-// A string of MLIR.
-std::string Quoted(absl::string_view text) {
-  constexpr char kHex[] = "0123456789ABCDEF";
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c != '"' && c != '\\' && byte >= 0x20 && byte < 0x7f) {
-      quoted.push_back(c);
-    } else {
-      quoted.append({'\\', kHex[byte >> 4], kHex[byte & 15]});
-    }
-  }
-  return quoted + "\"";
-}
 
 class ForeignXlaOp : public tensorflow::XlaOpKernel {
  public:
@@ -95,8 +81,9 @@ class ForeignXlaOp : public tensorflow::XlaOpKernel {
     }
     TF_ASSIGN_OR_RETURN(auto library, FindForeignLibrary(library_));
     TF_RETURN_IF_ERROR(library->Find(name_).status());
-    std::vector<xla::XlaOp> operands;
-    std::vector<xla::Shape> operand_shapes, shapes;
+    CustomCall call;
+    call.target = kXlaTarget;
+    call.has_effects = has_effects_;
     for (int i = 0; i < rules_.inputs; ++i) {
       TF_ASSIGN_OR_RETURN(xla::Shape shape, context->InputXlaShape(i));
       if (!shape.IsArray() || shape.is_dynamic()) {
@@ -104,9 +91,8 @@ class ForeignXlaOp : public tensorflow::XlaOpKernel {
             "input ", i, " is ", xla::ShapeUtil::HumanString(shape),
             " to XLA: a custom call takes tensors of sizes that are known while it compiles")));
       }
-      operands.push_back(context->Input(i));
-      operand_shapes.push_back(
-          xla::ShapeUtil::MakeShapeWithDescendingLayout(shape.element_type(), shape.dimensions()));
+      call.operands.push_back(context->Input(i));
+      call.operand_shapes.push_back(std::move(shape));
     }
     int given = rules_.inputs;
     for (int i = 0; i < context->num_outputs(); ++i) {
@@ -114,18 +100,12 @@ class ForeignXlaOp : public tensorflow::XlaOpKernel {
       xla::Shape made;
       TF_RETURN_IF_ERROR(
           tensorflow::TensorShapeToXLAShape(context->expected_output_dtype(i), shape, &made));
-      shapes.push_back(std::move(made));
+      call.output_shapes.push_back(std::move(made));
     }
-    const std::string attrs =
-        absl::StrCat("{", kXlaFunction, " = ", Quoted(function_), ", ", kXlaReturns, " = ",
-                     rules_.returns ? "true" : "false", "}");
-    const xla::XlaOp call = xla::CustomCallWithLayout(
-        context->builder(), kXlaTarget, operands, xla::ShapeUtil::MakeTupleShape(shapes),
-        operand_shapes, attrs, has_effects_, {}, nullptr, xla::CustomCallSchedule::SCHEDULE_NONE,
-        xla::CustomCallApiVersion::API_VERSION_TYPED_FFI);
-    for (int i = 0; i < context->num_outputs(); ++i) {
-      context->SetOutput(i, xla::GetTupleElement(call, i));
-    }
+    call.attrs = absl::StrCat("{", kXlaFunction, " = ", QuotedForXla(function_), ", ", kXlaReturns,
+                              " = ", rules_.returns ? "true" : "false", "}");
+    const std::vector<xla::XlaOp> results = AddCustomCall(context->builder(), call);
+    for (int i = 0; i < context->num_outputs(); ++i) context->SetOutput(i, results[i]);
     return context->builder()->first_error();
   }
 

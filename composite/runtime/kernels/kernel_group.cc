@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "composite/runtime/base/record_tables.h"
+#include "composite/runtime/kernels/machine.h"
 #include "composite/runtime/program/node_attrs.h"
 
 namespace composite {
@@ -60,6 +62,11 @@ const ShapeClass* FindClass(const KernelSnapshot& snapshot, const Signature& cal
     if (const ShapeClass* standing = Standing(snapshot, i)) return standing;
   }
   return nullptr;
+}
+
+bool IsForXla(const tensorflow::NodeDef& request) {
+  const auto device = request.attr().find(kDeviceField);
+  return device != request.attr().end() && device->second.s() == XlaCpu().name();
 }
 
 // Whose check was asked for, has a class.
@@ -132,7 +139,9 @@ Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) 
 }
 
 KernelGroup::KernelGroup(tensorflow::NodeDef request, std::shared_ptr<RequestBudget> budget)
-    : request_(std::move(request)), budget_(std::move(budget)) {
+    : request_(std::move(request)),
+      has_exact_classes_(IsForXla(request_)),
+      budget_(std::move(budget)) {
   Publish(KernelSnapshot());
 }
 

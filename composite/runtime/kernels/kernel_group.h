@@ -103,6 +103,9 @@ class KernelGroup : public std::enable_shared_from_this<KernelGroup> {
 
   const tensorflow::NodeDef& request() const { return request_; }
 
+  // Whether each kernel is for the shapes of one call: what XLA compiles has no others.
+  bool has_exact_classes() const { return has_exact_classes_; }
+
   // Whether these inputs are constants in every call of the group.
   bool HasConstants(const std::vector<PackedArgument>& packed) const;
 
@@ -127,6 +130,7 @@ class KernelGroup : public std::enable_shared_from_this<KernelGroup> {
   void Publish(KernelSnapshot snapshot);
 
   const tensorflow::NodeDef request_;
+  const bool has_exact_classes_;
   const std::shared_ptr<RequestBudget> budget_;
   std::atomic<int64_t> calls_{0};  // that asked
   std::atomic<const KernelSnapshot*> current_;

@@ -91,8 +91,9 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
   // The policy does not learn from an odd dim such as 0, which would be no use to any other call.
   Signature shapes = choice.ones.has_value()       ? *std::move(choice.ones)
                      : choice.unchecked != nullptr ? choice.unchecked->record.in_shapes
-                     : sized.has_empty_input()     ? sized
-                                                   : group->policy_.Learn(sized);
+                     : sized.has_empty_input() || group->has_exact_classes()
+                         ? sized
+                         : group->policy_.Learn(sized);
   // The kernel of that class has bounds which this call is outside of.
   if (next.Class(shapes) != nullptr) shapes = sized;
   if (next.Class(shapes) != nullptr) {
@@ -150,6 +151,24 @@ absl::Status KernelTable::Await(KernelGroup* group, const Signature& call,
       return absl::CancelledError("the call was cancelled while its kernel compiled");
     Prioritize(group, choice.shape_class->shapes);
     changed_.WaitWithTimeout(&mu_, kCancelPoll);
+  }
+}
+
+void KernelTable::AwaitVerdict(KernelGroup* group, const Signature& call, absl::Duration most) {
+  const absl::Time deadline = absl::Now() + most;
+  bool is_asked = false;
+  absl::MutexLock lock(mu_);
+  for (;;) {
+    const Choice choice = Choose(group->snapshot(), call, /*must=*/false);
+    if (choice.kernel != nullptr || choice.slower != nullptr) return;
+    if (choice.shape_class == nullptr) {
+      if (!std::exchange(is_asked, true) && !group->NoteCall()) return;
+      if (!EnqueueLocked(group, call, /*must=*/false).ok()) return;
+      continue;
+    }
+    if (choice.shape_class->state != ShapeClass::kPending || !worker_running()) return;
+    Prioritize(group, choice.shape_class->shapes);
+    if (changed_.WaitWithDeadline(&mu_, deadline)) return;
   }
 }
 

@@ -65,6 +65,11 @@ class KernelTable {
   absl::Status Await(KernelGroup* group, const Signature& call,
                      const std::function<bool()>& cancelled) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // For what XLA compiles: returns once it is settled whether a kernel of the group, whose classes
+  // are exact, runs in the call, or after `most`. Asks for the kernel as Enqueue does.
+  void AwaitVerdict(KernelGroup* group, const Signature& call, absl::Duration most)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
   // The worker's side. NextRequest waits up to `timeout`, and is empty after it or when the worker
   // is stopped.
   absl::optional<tensorflow::NodeDef> NextRequest(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);

@@ -13,6 +13,7 @@ namespace composite {
 namespace {
 
 constexpr absl::string_view kCpuName = "CPU";
+constexpr absl::string_view kXlaCpuName = "xla:cpu";
 constexpr absl::string_view kCudaName = "cuda:sm_";
 constexpr absl::string_view kPortableName = "cuda:compute_";
 
@@ -23,13 +24,20 @@ const Device& HostCpu() {
   return *cpu;
 }
 
+const Device& XlaCpu() {
+  static const Device* const cpu = new Device{Device::kXlaCpu, LevelOfCpu()};
+  return *cpu;
+}
+
 std::string Device::name() const {
+  if (kind == kXlaCpu) return std::string(kXlaCpuName);
   if (kind != kCuda) return "";
   return is_portable ? kAllPortable : absl::StrCat(kCudaName, level);
 }
 
 absl::StatusOr<Device> DeviceOfRecord(absl::string_view name) {
   if (name.empty() || name == kCpuName) return HostCpu();
+  if (name == kXlaCpuName) return XlaCpu();
   absl::string_view level = name;
   Device device{Device::kCuda, 0};
   device.is_portable = absl::ConsumePrefix(&level, kPortableName);
@@ -44,7 +52,7 @@ absl::StatusOr<Device> DeviceOfRecord(absl::string_view name) {
 absl::Status CheckMachine(const KernelRecord& record) {
   absl::StatusOr<Device> device = DeviceOfRecord(record.device);
   if (!device.ok()) return device.status();
-  if (device->kind != Device::kCpu || record.isa.empty()) return absl::OkStatus();
+  if (device->kind == Device::kCuda || record.isa.empty()) return absl::OkStatus();
   const std::string why = ExcludedLevel(record.isa, device->level);
   return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
 }

@@ -15,7 +15,9 @@ namespace composite {
 inline constexpr char kAllPortable[] = "cuda:compute";
 
 struct Device {
-  enum Kind { kCpu, kCuda, kOther };
+  // kXlaCpu is the CPU to code that XLA compiles: the same kernels run there, and they are measured
+  // against other code.
+  enum Kind { kCpu, kCuda, kXlaCpu, kOther };
 
   Kind kind = kCpu;
   // Of a CPU: 0 is x86-64, 4 is x86-64-v4-bf16, and -1 another architecture. Of a GPU of NVIDIA's:
@@ -27,15 +29,17 @@ struct Device {
   // Whether there are kernels for devices of this kind.
   bool has_kernels() const { return kind != kOther; }
   // By which its kernels are told from those of other devices: "" is the CPU, "cuda:sm_80" a GPU,
-  // "cuda:compute" what is portable.
+  // "cuda:compute" what is portable, "xla:cpu" the CPU inside XLA.
   std::string name() const;
 };
 
 // The CPU of this process.
 const Device& HostCpu();
+// The same to code that XLA compiles.
+const Device& XlaCpu();
 
-// The device that a record names: "CPU", "cuda:sm_80", or "cuda:compute_80", which is portable; ""
-// is the CPU. FailedPrecondition when no
+// The device that a record names: "CPU", "xla:cpu", "cuda:sm_80", or "cuda:compute_80", which is
+// portable; "" is the CPU. FailedPrecondition when no
 // process has kernels for such devices.
 absl::StatusOr<Device> DeviceOfRecord(absl::string_view name);
 

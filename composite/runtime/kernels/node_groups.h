@@ -48,6 +48,9 @@ class GroupSnapshots : public Snapshots {
   bool Deterministic() override;
 
   const KernelGroup& group(size_t i) const { return *groups_[i].group; }
+  std::shared_ptr<KernelGroup> shared_group(size_t i) {
+    return i < size() ? groups_[i].group : nullptr;
+  }
 
  private:
   const OpVersion& version_;

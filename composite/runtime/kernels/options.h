@@ -1,11 +1,12 @@
 // How calls of composites are answered: composite.options and its defaults.
 //
 // A graph node carries its options as attributes, from when it was made. An eager call takes those
-// of its thread; whatever is not set there is the default of the process (COMPOSITE_BACKEND and
-// COMPOSITE_NUMERICS, or composite_set_options).
+// of its thread; whatever is not set there is the default of the process (COMPOSITE_BACKEND,
+// COMPOSITE_NUMERICS and COMPOSITE_XLA, or composite_set_options).
 #ifndef COMPOSITE_RUNTIME_KERNELS_OPTIONS_H_
 #define COMPOSITE_RUNTIME_KERNELS_OPTIONS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,18 +18,25 @@ namespace composite {
 
 inline constexpr char kBackendAttr[] = "_composite_backend";
 inline constexpr char kNumericsAttr[] = "_composite_numerics";
+inline constexpr char kXlaWaitAttr[] = "_composite_xla_wait";
 // A node that the just-in-time worker made to measure and check: it is not in the statistics.
 inline constexpr char kUncountedAttr[] = "_composite_uncounted";
 
 enum class Backend : signed char { kUnset, kAuto, kTvm, kTf };
 enum class Numerics : signed char { kUnset, kFast, kStrict };
 
+// How long a compilation by XLA waits for the kernel of a node, in milliseconds.
+inline constexpr int32_t kXlaUnset = -2;
+inline constexpr int32_t kXlaNever = -1;  // XLA compiles the expansion
+inline constexpr int32_t kXlaDefault = 30'000;
+
 struct Options {
   Backend backend = Backend::kUnset;
   Numerics numerics = Numerics::kUnset;
+  int32_t xla_wait = kXlaUnset;
 
   bool operator==(const Options& other) const {
-    return backend == other.backend && numerics == other.numerics;
+    return backend == other.backend && numerics == other.numerics && xla_wait == other.xla_wait;
   }
   // The kernel is a must: no kernel is an error.
   bool must() const { return backend == Backend::kTvm; }
@@ -40,15 +48,17 @@ struct Options {
   Options Or(const Options& other) const;
 };
 
-// InvalidArgument that names the values there are. "" is kUnset.
-absl::StatusOr<Options> ParseOptions(absl::string_view backend, absl::string_view numerics);
+// InvalidArgument that names the values there are. "" is kUnset. `xla`: "never" or seconds.
+absl::StatusOr<Options> ParseOptions(absl::string_view backend, absl::string_view numerics,
+                                     absl::string_view xla);
 const char* Name(Backend backend);
 const char* Name(Numerics numerics);
+std::string XlaWaitText(int32_t xla_wait);  // as ParseOptions takes it
 
 // What the node says itself.
 absl::StatusOr<Options> NodeOptions(tensorflow::AttrSlice attrs);
 
-// InvalidArgument when COMPOSITE_BACKEND or COMPOSITE_NUMERICS holds another value.
+// InvalidArgument when one of the three variables of the environment holds another value.
 absl::StatusOr<Options> ProcessOptions();
 void SetProcessOptions(const Options& options);
 

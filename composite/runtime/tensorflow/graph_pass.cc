@@ -214,8 +214,7 @@ void RewriteGraph(const PassOptions& options, const Devices& devices) {
 absl::Status RewriteLibrary(const PassOptions& options, const Devices& devices) {
   FunctionLibraryDefinition* library = options.flib_def;
   const bool replace = Registry::Global().has_replacements();
-  absl::flat_hash_set<std::string> keep;
-  if (replace) keep = FunctionsOfXla(*library);
+  const absl::flat_hash_set<std::string> of_xla = FunctionsOfXla(*library);
   for (const std::string& name : library->ListFunctionNames()) {
     // A region's name says what it computes: marks and calls would make it another function.
     if (absl::StartsWith(name, kRegionPrefix)) continue;
@@ -224,9 +223,10 @@ absl::Status RewriteLibrary(const PassOptions& options, const Devices& devices) 
     TF_ASSIGN_OR_RETURN(auto learned, LearnFunctions(*library, record->fdef()));
     const tensorflow::FunctionDef& function = learned.has_value() ? *learned : record->fdef();
     // The wrapper of an eager call is rewritten when it is instantiated itself.
-    const bool stays = KeepsTfOps(function) || IsEagerWrapper(function) || keep.contains(name);
+    const bool stays = KeepsTfOps(function) || IsEagerWrapper(function) || of_xla.contains(name);
     RewriteOptions rewriting;
     rewriting.compositions = replace && !stays;
+    rewriting.of_xla = of_xla.contains(name);
     rewriting.devices = devices;
     Expansions used;
     auto rewritten = RewriteFunction(function, rewriting, &used);

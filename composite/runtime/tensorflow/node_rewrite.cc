@@ -29,6 +29,7 @@ absl::optional<NodeRewrite> RewriteNode(const NodeDef& node, const RewriteOption
   auto stamped = WithConstants(rewrite.composite, known, sources(rewrite.composite));
   rewrite.is_stamped = stamped.has_value();
   if (stamped) rewrite.composite = *std::move(stamped);
+  if (options.of_xla) return rewrite;
   const Device device = PlacedOn(rewrite.composite.device(), options.devices);
   rewrite.expansion = FinalExpansion(rewrite.composite, std::move(known), device);
   return rewrite;

@@ -30,6 +30,7 @@ struct NodeRewrite {
 struct RewriteOptions {
   bool compositions = false;  // whether they take the place of TF's ops
   NodeContext context = NodeContext::kGraph;
+  bool of_xla = false;  // XLA compiles them, and chooses between kernels and expansions itself
   Devices devices;
 };
 

@@ -18,8 +18,11 @@
 #include "composite/runtime/graph/known_shape.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "composite/runtime/instantiate/expansion_library.h"
+#include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/xla/kernel_call.h"
+#include "composite/runtime/xla/kernel_choice.h"
 #include "tensorflow/compiler/tf2xla/graph_compiler.h"
 #include "tensorflow/compiler/tf2xla/xla_compilation_device.h"
 #include "tensorflow/compiler/tf2xla/xla_compiler.h"
@@ -32,6 +35,7 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -95,8 +99,8 @@ absl::StatusOr<std::shared_ptr<const tensorflow::FunctionLibraryDefinition>> Mar
   return std::shared_ptr<const tensorflow::FunctionLibraryDefinition>(std::move(marked));
 }
 
-// One node in one compilation. Its expansion is built where the node stands, as if the author had
-// written it there.
+// One node in one compilation. A kernel is called in its place, or its expansion is built there, as
+// if the author had written it.
 class Lowering {
  public:
   Lowering(XlaOpKernelContext* context, AttrSlice attrs) : context_(context), attrs_(attrs) {}
@@ -113,9 +117,14 @@ class Lowering {
         Unsupported(**expansion, context_->compiler()->options().device_type);
     if (!missing.empty()) return NoKernel(missing);
     if (const auto growing = Growing(**expansion)) return MayGrow(*growing);
+    const bool counted = attrs_.Find(kUncountedAttr) == nullptr;
+    TF_ASSIGN_OR_RETURN(const bool is_called, CallKernel(**expansion, counted));
+    if (is_called && counted) Count(GlobalStats().xla_kernel_nodes);
+    if (is_called && counted) Count(GlobalStats().xla_nodes);
+    if (is_called) return absl::OkStatus();
     TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, (*expansion)->Body());
     absl::Status status = Build(**expansion, *body);
-    if (status.ok()) Count(GlobalStats().xla_nodes);
+    if (status.ok() && counted) Count(GlobalStats().xla_nodes);
     if (!absl::IsInvalidArgument(status)) return status;
     // What XLA says of shapes that do not fit has neither the author's line nor the op.
     absl::Status placed = BodyShapes(**expansion, *body, facts_).Run();
@@ -199,6 +208,24 @@ class Lowering {
         version_->op_name, " (", version_->place,
         ") comes to a TensorArray with dynamic_size=True here; give it its size alone, or call the "
         "op outside of what is compiled with jit_compile=True"));
+  }
+
+  // Whether a kernel is called in the place of the node.
+  absl::StatusOr<bool> CallKernel(const Expansion& expansion, bool counted) {
+    Signature call;
+    if (!WhyNoKernelCalls(*context_).empty() || !SignatureForXla(context_, facts_, &call)) {
+      return false;
+    }
+    TF_ASSIGN_OR_RETURN(const Options own, NodeOptions(attrs_));
+    TF_ASSIGN_OR_RETURN(const Options process, ProcessOptions());
+    TF_ASSIGN_OR_RETURN(const XlaChoice choice, ChooseForXla({*version_, attrs_, call, expansion},
+                                                             own.Or(process), /*waits=*/true));
+    VLOG(1) << "XLA compiles " << version_->op_name
+            << (choice.kernel != nullptr ? " as a call of a kernel: " : " as its expansion: ")
+            << choice.why;
+    if (choice.kernel == nullptr) return false;
+    TF_RETURN_IF_ERROR(CallKernelInXla(context_, *choice.kernel, counted));
+    return true;
   }
 
   absl::Status Build(const Expansion& expansion, const tensorflow::FunctionBody& body) {

@@ -1,7 +1,6 @@
 // Composites under XLA: in tf.function(jit_compile=True), in clusters that TensorFlow forms itself,
 // on whichever devices XLA compiles for.
-//
-// Not for: kernels of ours inside of what XLA compiles. A node is its expansion there.
+// A node is a call of a kernel there (composite/runtime/xla/), or its expansion.
 #ifndef COMPOSITE_RUNTIME_TENSORFLOW_XLA_KERNEL_H_
 #define COMPOSITE_RUNTIME_TENSORFLOW_XLA_KERNEL_H_
 

@@ -14,7 +14,7 @@ from composite.compiler.op_traits import Runs, cpp_table
 COMPILER = Path(__file__).resolve().parents[3] / "compiler"
 ROW = re.compile(
     r'\{"(?P<name>\w+)", "(?P<twin>\w*)", Runs::k(?P<runs>\w+), (?P<structural>true|false), '
-    r"Work::k(?P<work>\w+)\},"
+    r"Work::k(?P<work>\w+), (?P<draws>true|false)\},"
 )
 
 
@@ -31,6 +31,7 @@ def test_rows_are_those_of_the_table_in_the_order_of_their_bytes() -> None:
         assert row["runs"] == ("Nothing" if traits.runs is None else traits.runs.name.title())
         assert (row["structural"] == "true") == traits.structural
         assert (row["work"] == "Unknown") == (traits.family is None)
+        assert (row["draws"] == "true") == traits.draws
     left_out = op_traits.TABLE.keys() - {row["name"] for row in rows}
     for name in left_out:
         traits = op_traits.of(name)
@@ -45,7 +46,7 @@ def test_what_kernels_do_for_an_op() -> None:
     rows = {row["name"]: row["work"] for row in found}
     some = ("MatMul", "Conv2D", "Tanh", "Softmax", "Reshape", "Shape", "While")
     assert [rows[name] for name in some] == [
-        "Sums", "Sums", "Computes", "Computes", "Moves", "Moves", "Unknown",
+        "Sums", "Sums", "Maps", "Computes", "Moves", "Moves", "Unknown",
     ]  # fmt: skip
 
 
