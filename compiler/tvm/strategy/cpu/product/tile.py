@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tvm import tirx
+from tvm.ir.prim import expr as prim
 
 from composite.compiler.tvm.ir.dims import Dim, ceildiv
 from composite.compiler.tvm.ir.tensor import Expr
@@ -61,17 +62,29 @@ class Tile:
         return max(sums / machine.multiply_adds, loads, latency + lost)
 
 
-def is_long(depth: Expr | int) -> bool:
+INVARIANT_PIECE = 256
+"""Those of every product whose order must not depend on how it is cut."""
+
+
+def is_long(depth: Expr | int, *, invariant: bool = False) -> bool:
     """Return whether a product may be of more steps than are added up by themselves."""
-    return not isinstance(depth, int) or depth > PIECE
+    return not isinstance(depth, int) or depth > (INVARIANT_PIECE if invariant else PIECE)
 
 
-def pieces(depth: Expr | int) -> tuple[int, Expr | int]:
-    """Return (steps at a time, pieces), the pieces as equal as can be."""
+def pieces(depth: Expr | int, *, invariant: bool = False) -> tuple[int, Expr | int]:
+    """Return (steps at a time, pieces), the pieces as equal as can be, unless it is invariant."""
+    if invariant:
+        return INVARIANT_PIECE, ceil_quotient(depth, INVARIANT_PIECE)
     if not isinstance(depth, int):
         return PIECE, ceil_quotient(depth, PIECE)
     steps = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), UNROLL) * UNROLL
     return steps, ceildiv(depth, steps)
+
+
+def added_to_nothing(value: Expr) -> Expr:
+    """Return 0 + x, as the sum of one piece is where there may be several: no zero is negative."""
+    zero = const(0, str(value.ty.dtype))
+    return prim.Add(value, zero)  # which the operator takes for x
 
 
 def steps_at_once(tile: Tile) -> int:
