@@ -27,6 +27,7 @@ class KernelRequest(TypedRecord):
         hint: the sizes of the symbols, s0 first, in the call that asked.
         must: the call waits for the kernel.
         device: "" for the CPU, or a level of GPUs such as "cuda:sm_80".
+        invariant: a row's bits are to be the same in any batch.
         unchecked: the record of a built library's kernel that is to be checked and measured, as
             bytes; empty: one is to be made.
         image: the machine code of that kernel.
@@ -41,6 +42,7 @@ class KernelRequest(TypedRecord):
     hint: tuple[int, ...] = ()
     must: bool = False
     device: str = ""
+    invariant: bool = False
     unchecked: bytes = b""
     image: bytes = b""
 

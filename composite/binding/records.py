@@ -38,7 +38,7 @@ __all__ = [
 
 
 BACKEND = "_composite_backend"  # where a node is to run: "auto", "tvm" or "tf"
-NUMERICS = "_composite_numerics"  # "fast" or "strict"
+NUMERICS = "_composite_numerics"  # "fast", "strict" or "invariant"
 PORTABLE = "_composite_portable"  # a call of stock ops is made in place of the node: its values:
 PLAIN, CHECKED = b"true", b"checked"  # as they are, or each number checked
 EAGER = "_composite_eager"  # a node that stands for an eager call

@@ -21,7 +21,7 @@ inline constexpr char kNumericsAttr[] = "_composite_numerics";
 inline constexpr char kUncountedAttr[] = "_composite_uncounted";
 
 enum class Backend : signed char { kUnset, kAuto, kTvm, kTf };
-enum class Numerics : signed char { kUnset, kFast, kStrict };
+enum class Numerics : signed char { kUnset, kFast, kStrict, kInvariant };
 
 struct Options {
   Backend backend = Backend::kUnset;
@@ -34,6 +34,9 @@ struct Options {
   bool must() const { return backend == Backend::kTvm; }
   // The bits of the expansion: a kernel may run only if it must, and gives them.
   bool strict() const { return numerics == Numerics::kStrict; }
+  // The bits of a row are those that it has in any batch: no kernel but those made for that, and
+  // no change of path. A call waits for its kernel.
+  bool invariant() const { return numerics == Numerics::kInvariant; }
   // No kernel may run.
   bool expansion_only() const { return backend == Backend::kTf || (strict() && !must()); }
   // Fields that are not set here, from `other`.
