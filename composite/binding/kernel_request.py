@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
 from composite.binding.call_request import CallRequest
-from composite.binding.records import CONSTANTS, PROGRAM, attr_value
+from composite.binding.records import CONSTANTS, NUMERICS, PROGRAM, attr_value
 from composite.binding.typed_record import Dims, TypedRecord
 
 if TYPE_CHECKING:
@@ -59,4 +59,5 @@ class KernelRequest(TypedRecord):
     def stamps(self) -> dict[str, AttrValue]:
         """What a node of this call carries."""
         found = {PROGRAM: attr_value(self.program)}
+        found |= {NUMERICS: attr_value("invariant")} if self.invariant else {}
         return found | ({CONSTANTS: attr_value(self.constants)} if self.constants else {})

@@ -187,13 +187,13 @@ class _Call(NamedTuple):
     def by_kernel(self) -> _Call:
         """The call that runs the kernel."""
         constants = AttrValue(list=AttrValue.ListValue(i=sorted(self.known)))
-        stamps = {**self.stamps, **_route("tvm")} | ({CONSTANTS: constants} if self.known else {})
+        stamps = {**_route("tvm"), **self.stamps} | ({CONSTANTS: constants} if self.known else {})
         held = [i for i, array in self.known.items() if array.nbytes >= _LARGE]
         return self._replace(stamps=stamps, held=held)
 
     def by_expansion(self) -> _Call:
         """The call that runs the expansion."""
-        return self._replace(stamps={**self.stamps, **_route("tf")})
+        return self._replace(stamps={**_route("tf"), **self.stamps})
 
     def held_by(self, copies: int) -> list[Any]:
         """The constant inputs of a graph with this many calls."""
@@ -246,7 +246,7 @@ def _seconds_of_one(functions: Sequence[_Traced], inputs: Sequence[Any]) -> floa
 def _route(backend: str) -> dict[str, AttrValue]:
     return {
         BACKEND: AttrValue(s=backend.encode()),
-        NUMERICS: AttrValue(s=b"fast"),  # regardless of the process's default
+        NUMERICS: AttrValue(s=b"fast"),  # regardless of the process; stamps may override it
         UNCOUNTED: AttrValue(b=True),  # composite.stats() counts only the user's calls
     }
 
