@@ -90,8 +90,9 @@ def build(  # noqa: PLR0913 - what a library is built with
         The folder.
 
     Raises:
-        ValueError: for other `numerics`, if there are no ops, if no kernel can be compiled for a signature, if this
-            machine's CPU does not have a target, or if the file `tuned` is not a tuning database.
+        ValueError: for other `numerics`, if there are no ops, if no kernel can be compiled for a
+            signature, if this machine's CPU does not have a target, or if the file `tuned` is not a
+            tuning database.
         TypeError: if something in `source` is not an op.
         FileExistsError: if `out` exists and is not a library.
         OSError: if it cannot be written.

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     type=click.Choice(["fast", "invariant"]),
     default="fast",
     show_default=True,
-    help="invariant: kernels for calls with numerics=\"invariant\", and for no others.",
+    help='invariant: kernels for calls with numerics="invariant", and for no others.',
 )
 @click.option(
     "deps",

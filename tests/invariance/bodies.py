@@ -1,4 +1,4 @@
-"""Functions of a batch and of weights, drawn with their sizes, whose rows do not read each other."""
+"""Functions of a batch and of weights, drawn with their sizes. No row reads another one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _weights(rng: np.random.Generator, *shape: int) -> Array:
 
 def _size(rng: np.random.Generator, most: int) -> int:
     """A size up to ``most``, small ones and those around whole vectors as often as others."""
-    near = [n for n in (1, 3, 8, 15, 16, 17, 31, 32, 33, 64, 256, 257, 512, 600) if n <= most]
+    near = [n for n in (1, 3, 8, 15, 16, 17, 31, 32, 33, 64, 257, 512, 513, 600) if n <= most]
     return int(rng.choice(near)) if rng.random() < 0.6 else int(rng.integers(1, most + 1))
 
 

@@ -113,8 +113,7 @@ class Block:
     Attributes:
         fuses: Whether the target has fused multiply-adds; arithmetic that relies on them has
             another form without.
-        keeps_roundings: Whether products and sums are rounded as :mod:`.contraction` says, not as LLVM
-            finds them together.
+        keeps_roundings: Whether :mod:`.contraction` says how products and sums are rounded.
         flushes: Whether bfloat16 is rounded by the target's instruction, which flushes denormals.
         stand_ins: What stands over the ring for floats that are written out.
         checks: How many statements it has that may end the call with an error.

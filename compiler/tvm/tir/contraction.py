@@ -83,9 +83,7 @@ class Contraction:
         a, b = self.of(product.a), self.of(product.b)
         return _intrinsic("llvm.fma", _negative(a) if negative else a, b, rest)
 
-    def _rebuilt(
-        self, value: Expr, given: Sequence[Expr], make: Callable[..., Expr]
-    ) -> Expr:
+    def _rebuilt(self, value: Expr, given: Sequence[Expr], make: Callable[..., Expr]) -> Expr:
         """Return the expression of rewritten operands; itself where they stay the same."""
         made = [self.of(one) for one in given]
         if all(one is other for one, other in zip(given, made, strict=True)):

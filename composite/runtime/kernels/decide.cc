@@ -146,8 +146,8 @@ void DecideAuto(Snapshots& snapshots, const Caller& caller, const Signature& cal
   }
 }
 
-// The first group that has a kernel, or that is worth waiting for. Where none will come, the call is
-// refused, unless it only has to be `invariant`.
+// The first group that has a kernel, or that is worth waiting for. Where none will come, the call
+// is refused, unless it only has to be `invariant`.
 void DecideMust(Snapshots& snapshots, const Caller& caller, const Options& options,
                 const Signature& call, Decision* result) {
   Decision& decision = *result;

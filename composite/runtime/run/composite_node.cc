@@ -88,8 +88,7 @@ absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t gen
   return bound;
 }
 
-absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rest(Resting resting,
-                                                                  bool invariant) {
+absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rest(Resting resting, bool invariant) {
   absl::StatusOr<const Binding*> binding = Bind(invariant);
   if (!binding.ok()) return binding;
   for (const auto& view : (*binding)->views) view->Release();

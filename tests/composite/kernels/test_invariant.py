@@ -1,4 +1,4 @@
-"""numerics="invariant": which path its calls take, and that rows have the same bits in any batch."""
+"""numerics="invariant": which path calls take, and that rows have the same bits in any batch."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import composite
 from composite import Composite
 
 
-@Composite(
-    "TestInvariant", inputs=["x: float", "w: float", "b: float"], outputs=["y: float"]
-)
+@Composite("TestInvariant", inputs=["x: float", "w: float", "b: float"], outputs=["y: float"])
 def layer(x, w, b):
     """A dense layer, and a softmax."""
     return tf.nn.softmax(tf.nn.gelu(tf.matmul(x, w, transpose_b=True) + b))
@@ -164,9 +162,7 @@ print("digest", hashlib.sha256(whole).hexdigest())
 def test_a_built_library_serves_calls_with_any_number_of_threads(tmp_path, run_python):
     source = tmp_path / "ops_of_rows.py"
     source.write_text(SOURCE)
-    built = composite.build(
-        source, tmp_path / "lib", signatures=SIGNATURES, numerics="invariant"
-    )
+    built = composite.build(source, tmp_path / "lib", signatures=SIGNATURES, numerics="invariant")
     environment = {"COMPOSITE_JIT": "0", "TF_CPP_MIN_LOG_LEVEL": "0"}
     digests = set()
     for threads in (1, 4):

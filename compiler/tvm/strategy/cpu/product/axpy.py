@@ -30,11 +30,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     multiplies_pairs,
     work_cycles,
 )
-from composite.compiler.tvm.strategy.cpu.product.tile import (
-    INVARIANT_PIECE,
-    PIECE,
-    added_to_nothing,
-)
+from composite.compiler.tvm.strategy.cpu.product.tile import PIECE, added_to_nothing
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks
 from composite.compiler.tvm.tir.block import (
@@ -183,14 +179,13 @@ class _Columns:
         exact = self._depth % depth == 0
         count = depth if exact else block.bind(minimum(depth, self._depth - k), "count")
         self._clear(sums, base, vectors)
-        most = INVARIANT_PIECE if self._context.invariant else PIECE
-        if depth <= most:
+        if depth <= PIECE:
             self._add_steps(sums, base, (first, vectors), k, count)
             return
         part = block.workspace(self.size, self._product.dtype, "part")
-        size = ceildiv(ceildiv(depth, ceildiv(depth, most)), self._steps) * self._steps
-        if self._context.invariant:
-            size = most
+        size = PIECE
+        if not self._context.invariant:
+            size = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), self._steps) * self._steps
         with block.loop(ceil_quotient(count, size), "piece") as piece:
             start = block.bind(piece * size, "start")
             own = size if exact and depth % size == 0 else minimum(size, count - start)

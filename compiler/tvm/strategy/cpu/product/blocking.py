@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, product
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.product.tile import INVARIANT_PIECE, Tile
+from composite.compiler.tvm.strategy.cpu.product.tile import PIECE, Tile
 from composite.compiler.tvm.tir.block import ceil_quotient, maximum, minimum, quotient
 
 GUESS = 64
@@ -147,7 +147,7 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     rows_of_task = context.choose("gemm.wide.rows", (48, 96, 128, _WIDE, 512), _WIDE)
     chunks = ceildiv(sizes.rows, rows_of_task)
     wanted = ceildiv(2 * cores, chunks * sizes.batch)
-    step = INVARIANT_PIECE
+    step = PIECE
     if not context.invariant:
         step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
     columns = _WIDE
@@ -264,9 +264,7 @@ def _whole(count: int, step: int) -> int:
     return ceildiv(count, step) * step
 
 
-def _split_depth(
-    depth: Expr | int, most: int, *, invariant: bool
-) -> tuple[Expr | int, Expr | int]:
+def _split_depth(depth: Expr | int, most: int, *, invariant: bool) -> tuple[Expr | int, Expr | int]:
     """Return (steps at a time, pieces), the pieces as equal as can be, unless it is invariant."""
     if not isinstance(depth, int):
         return most, ceil_quotient(depth, most)

@@ -16,11 +16,11 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import add, mul, widened
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cpu.product.product import Product, multiplies_pairs
+from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator, write_sums
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
-from composite.compiler.tvm.strategy.cpu.product.product import Product, multiplies_pairs
-from composite.compiler.tvm.strategy.cpu.product.tile import INVARIANT_PIECE
 from composite.compiler.tvm.tir.block import (
     Buffer,
     ceil_quotient,
@@ -31,6 +31,7 @@ from composite.compiler.tvm.tir.block import (
     remainder,
     spread,
 )
+
 
 def _only(buffer: Buffer) -> Expr:
     """Return the element of an array of one."""
@@ -116,10 +117,10 @@ class _Writer:
         dtype = self._dtype if lanes == 1 else f"{self._dtype}x{lanes}"
         total, part = (block.registers(1, dtype) for _ in range(2))
         block.store(total, 0, const(0, dtype))
-        with block.loop(ceil_quotient(self._inner, INVARIANT_PIECE), "piece") as piece:
-            first = block.bind(piece * INVARIANT_PIECE, "first")
+        with block.loop(ceil_quotient(self._inner, PIECE), "piece") as piece:
+            first = block.bind(piece * PIECE, "first")
             block.store(part, 0, const(0, dtype))
-            with block.loop(minimum(INVARIANT_PIECE, self._inner - first), "k") as k:
+            with block.loop(minimum(PIECE, self._inner - first), "k") as k:
                 one = self._product(at, block.bind(first + k, "k"), lanes)
                 block.store(part, 0, _only(part) + one)
             block.store(total, 0, _only(total) + _only(part))

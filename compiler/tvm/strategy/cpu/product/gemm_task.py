@@ -106,8 +106,7 @@ class GemmTask:
         block, (first, count) = self._block, rows_of_task
         packed = supply.piece(0, 0, self._depth)
         fixed, most = self._blocking.fixed_rows, self._blocking.block_rows
-        long = is_long(self._depth, invariant=self._context.invariant)
-        at_once = self._epilogue.is_short and not long
+        at_once = self._epilogue.is_short and not is_long(self._depth)
         blocks = equal_blocks(fixed, most) if fixed is not None else 0
         if fixed is not None and blocks:
             rows = fixed // blocks

@@ -206,14 +206,13 @@ class PanelProduct:
         block = self._block
         operands = self._operands(buffers, where, tile, piece, turn)
 
-        invariant = self._context.invariant
-        if piece.adds or not is_long(piece.depth, invariant=invariant):
+        if piece.adds or not is_long(piece.depth):
             total = multiply(block, tile, piece.depth, operands, self._unroll)
             self._leave(total, buffers.sums, where, tile, piece)
             return
         first = new_sums(block, tile, operands)
         self._leave(first, buffers.sums, where, tile, piece)  # which adds to nothing
-        steps, count = pieces(piece.depth, invariant=invariant)
+        steps, count = pieces(piece.depth, invariant=self._context.invariant)
         with block.loop(count, "piece") as number:
             k = block.bind(number * steps, "k")
             exact = isinstance(piece.depth, int) and piece.depth % steps == 0

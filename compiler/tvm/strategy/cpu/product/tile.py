@@ -62,20 +62,17 @@ class Tile:
         return max(sums / machine.multiply_adds, loads, latency + lost)
 
 
-INVARIANT_PIECE = 256
-"""Those of every product whose order must not depend on how it is cut."""
-
-
-def is_long(depth: Expr | int, *, invariant: bool = False) -> bool:
+def is_long(depth: Expr | int) -> bool:
     """Return whether a product may be of more steps than are added up by themselves."""
-    return not isinstance(depth, int) or depth > (INVARIANT_PIECE if invariant else PIECE)
+    return not isinstance(depth, int) or depth > PIECE
 
 
 def pieces(depth: Expr | int, *, invariant: bool = False) -> tuple[int, Expr | int]:
-    """Return (steps at a time, pieces), the pieces as equal as can be, unless it is invariant."""
-    if invariant:
-        return INVARIANT_PIECE, ceil_quotient(depth, INVARIANT_PIECE)
-    if not isinstance(depth, int):
+    """Return (steps at a time, pieces), the pieces as equal as can be.
+
+    Those of an ``invariant`` product are the same, be the depth known or not.
+    """
+    if invariant or not isinstance(depth, int):
         return PIECE, ceil_quotient(depth, PIECE)
     steps = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), UNROLL) * UNROLL
     return steps, ceildiv(depth, steps)

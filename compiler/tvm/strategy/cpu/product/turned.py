@@ -28,7 +28,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     multiplies_pairs,
     work_cycles,
 )
-from composite.compiler.tvm.strategy.cpu.product.tile import INVARIANT_PIECE
+from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks
 from composite.compiler.tvm.tir.block import (
@@ -121,17 +121,17 @@ class _Columns:
         lines = [
             block.bind(index(self._b_base + (start + j) * pitch), "line") for j in range(lanes)
         ]
-        whole, rest = divmod(depth, INVARIANT_PIECE)
+        whole, rest = divmod(depth, PIECE)
         with block.loop(whole, "piece") as piece:
             self._clear(parts)
-            first = block.bind(piece * INVARIANT_PIECE, "k")
-            with block.loop(INVARIANT_PIECE // lanes, "square") as square:
+            first = block.bind(piece * PIECE, "k")
+            with block.loop(PIECE // lanes, "square") as square:
                 self._add_square(parts, lines, block.bind(first + square * lanes, "k"))
             self._put_aside(totals, parts)
         if rest:
             self._clear(parts)
             with block.loop(rest // lanes, "square") as square:
-                at = block.bind(whole * INVARIANT_PIECE + square * lanes, "k")
+                at = block.bind(whole * PIECE + square * lanes, "k")
                 self._add_square(parts, lines, at)
             if rest % lanes:  # a square that overlaps, without the steps that were added
                 self._add_square(parts, lines, depth - lanes, lanes - rest % lanes)

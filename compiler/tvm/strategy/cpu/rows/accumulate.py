@@ -167,7 +167,7 @@ class Accumulator:
         return block.let(self._apply(block, self._folded(self.total(), 1), single))
 
 
-def write_sums(
+def write_sums(  # noqa: PLR0913 - loops, and how they are cut
     block: Block,
     extents: Sequence[Expr | int],
     totals: Sequence[Accumulator],
