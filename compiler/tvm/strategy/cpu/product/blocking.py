@@ -148,7 +148,7 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     chunks = ceildiv(sizes.rows, rows_of_task)
     wanted = ceildiv(2 * cores, chunks * sizes.batch)
     step = PIECE
-    if not context.invariant:
+    if not context.target.invariant:
         step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
     columns = _WIDE
     if sizes.long_rows:
@@ -165,7 +165,7 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
         rows_of_task = max(least, ceildiv(sizes.rows, ceildiv(cores, chunks * others)))
     elif packed:  # more tasks pack no more
         rows_of_task = _even_rows(sizes.rows, chunks, others, cores)
-    depth, k_blocks = _split_depth(sizes.depth_expr, step, invariant=context.invariant)
+    depth, k_blocks = _split_depth(sizes.depth_expr, step, invariant=context.target.invariant)
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
     return Blocking(group, rows, fixed, depth, k_blocks)
 
