@@ -29,8 +29,11 @@ def options(  # noqa: PLR0913 - one for each option
         numerics: "fast" allows kernels, whose error against float64 `composite.explain` states;
             "strict" guarantees the results of TensorFlow's own ops, bit for bit: no kernel runs.
             With backend="tvm" and "strict", only an exact kernel runs (one that moves data, or
-            computes with integers); other calls raise tf.errors.InvalidArgumentError. See
-            docs/numerics.md.
+            computes with integers); other calls raise tf.errors.InvalidArgumentError.
+            "invariant" gives a row the same bits alone, in any batch and with any number of
+            threads: a call waits for a kernel that adds up in one order, and runs it whether or not
+            it is faster. Where there is no such kernel, TensorFlow's ops run, and the log has a
+            warning; with backend="tvm" the call raises. See docs/numerics.md.
         xla: what XLA compiles (jit_compile=True) calls kernels where they are faster than XLA's own
             code: for how many seconds a compilation waits for the kernel of a call that has none
             yet; with 0 it takes what is ready. "never": XLA compiles TensorFlow's ops. See

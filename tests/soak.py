@@ -6,8 +6,9 @@ programs; kernels of random chains of ops; a training from which compiler, cache
 taken away; random Keras models with regions; trainings of Keras's layers, and what users do with
 models; programs that share memory; random orders of reads and writes of variables; changed calls of
 TensorFlow's functions; Keras's own tests of layers with regions; models that NNSmith generates;
-mistakes in the loops of kernels, which the checks must notice; questions to the prover about
-integers and functions; all cases that the tests of kernels draw, of which `make test` has a third.
+rows of bodies and of models in batches, by invariant kernels; mistakes in the loops of kernels,
+which the checks must notice; questions to the prover about integers and functions; all cases that
+the tests of kernels draw, of which `make test` has a third.
 Each turn is a process with a seed, a cache and a temporary folder of its own. What it runs is
 printed before, so a finding can be run again alone.
 """
@@ -43,6 +44,8 @@ TURNS = (
     "tests.compiler.library {seed} 4000",
     "tests.foreign layers --count 2 --seed {seed}",
     "tests.foreign.nnsmith --count 200 --seed {seed}",
+    "tests.invariance --count 30 --seed {seed}",
+    "tests.invariance --models --seed {seed}",
     "tests.mutation --count 50 --seed {seed}",
     "tests.proofs --count 5000 --seed {seed}",
     "tests.proofs --functions --count 500 --seed {seed}",

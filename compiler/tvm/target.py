@@ -44,12 +44,15 @@ class Target:
         isa: The level that a CPU must have to run the kernel.
         cores: How many threads the schedule is made for.
         machine: The processor that the schedule is made for.
+        invariant: Whether sums have one order, and arithmetic one rounding, that depend on the
+            sizes summed over and on the machine alone: ``numerics="invariant"``.
     """
 
     mcpu: str
     isa: str
     cores: int
     machine: Machine | GpuMachine
+    invariant: bool = False
 
     @classmethod
     def of(cls, isa: str, cores: int, machine: Machine | None = None) -> Target:
@@ -94,7 +97,7 @@ class Target:
     def key(self) -> str:
         """A short text that differs where the generated code does."""
         machine = "" if self.machine == LEVELS.get(self.isa) else f"-{self.machine.name}"
-        return f"{self.isa}-{self.cores}{machine}"
+        return f"{self.isa}-{self.cores}{machine}{'-invariant' * self.invariant}"
 
     @property
     def has_fma(self) -> bool:

@@ -41,6 +41,7 @@ class Options(NamedTuple):
         elsewhere: digests of ops whose kernels another library has: here they have none.
         registration: whether the C source that the library is linked from goes along.
         tuned: a tuning database, which kernels are made by; None makes them as they are by default.
+        numerics: "fast", or "invariant" for kernels of calls with that option alone.
     """
 
     name: str | None = None
@@ -51,13 +52,14 @@ class Options(NamedTuple):
     elsewhere: tuple[str, ...] = ()
     registration: bool = False
     tuned: Path | None = None
+    numerics: str = "fast"
 
     def plain(self, source: Path) -> dict[str, Any]:
         """As JSON can hold it, for the manifest of a library that is built from a file."""
         return {
             "name": self.name or source.stem,
             "signatures": {op: [text(c) for c in cs] for op, cs in self.signatures.items()},
-            "targets": [one.target.key for one in build_targets(self.targets)],
+            "targets": [one.target.key for one in build_targets(self.targets, self.numerics)],
             "kinds": self.kinds,
             "elsewhere": list(self.elsewhere),
             "registration": self.registration,
@@ -78,16 +80,21 @@ class BuildTarget(NamedTuple):
     device: str = ""
 
 
-def build_targets(levels: Sequence[str]) -> list[BuildTarget]:
+def build_targets(levels: Sequence[str], numerics: str = "fast") -> list[BuildTarget]:
     """What a library is built for, the lowest CPU first; without levels this machine's CPU.
 
     A GPU's products of float32 are not rounded to TF32: the library serves processes that forbid
     that, too. ValueError for a level that there is not, or that this machine's CPU has not: its
-    kernels are checked and measured where they are built.
+    kernels are checked and measured where they are built. ValueError for a GPU where kernels are to
+    be invariant.
     """
+    invariant = numerics == "invariant"
     devices = sorted({level for level in levels if level.startswith(_CUDA)})
     others = [level for level in levels if level not in devices]
+    if devices and invariant:
+        raise ValueError(f"numerics='invariant' has kernels for CPUs alone, not for {devices[0]}")
     cpus = _cpus(others) if others or not devices else []
+    cpus = [replace(target, invariant=invariant) for target in cpus]
     gpus = [BuildTarget(_gpu(device), device) for device in devices]
     # When the library is loaded the last one that the CPU can run comes first.
     return [*map(BuildTarget, cpus), *gpus, *_later(gpus)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +61,7 @@ def build(  # noqa: PLR0913 - what a library is built with
     signatures: Signatures | None = None,
     targets: Sequence[str] = (),
     tuned: str | os.PathLike[str] | None = None,
+    numerics: str = "fast",
     progress: Listener | None = None,
 ) -> Path:
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
@@ -79,6 +81,8 @@ def build(  # noqa: PLR0913 - what a library is built with
             processes without TensorFlow, and are checked under an emulator. Those for GPUs that
             this machine does not have are checked and measured where the library is loaded.
         tuned: a file that `composite.tune` wrote, with choices for the kernels; by default none.
+        numerics: "fast"; or "invariant", for kernels that calls with numerics="invariant" run, and
+            no others do.
         progress: is called with ProgressEvents, a part for each kernel. Without it, standard error
             shows them if it is a terminal.
 
@@ -86,8 +90,9 @@ def build(  # noqa: PLR0913 - what a library is built with
         The folder.
 
     Raises:
-        ValueError: if there are no ops, if no kernel can be compiled for a signature, if this
-            machine's CPU does not have a target, or if the file `tuned` is not a tuning database.
+        ValueError: for other `numerics`, if there are no ops, if no kernel can be compiled for a
+            signature, if this machine's CPU does not have a target, or if the file `tuned` is not a
+            tuning database.
         TypeError: if something in `source` is not an op.
         FileExistsError: if `out` exists and is not a library.
         OSError: if it cannot be written.
@@ -96,7 +101,9 @@ def build(  # noqa: PLR0913 - what a library is built with
     If an error is raised, `out` still has its former contents.
     """
     database = None if tuned is None else Path(tuned)
-    options = Options(name, signatures or {}, tuple(targets), tuned=database)
+    if numerics not in ("fast", "invariant"):
+        raise ValueError(f"composite.build: numerics={numerics!r} is not 'fast' or 'invariant'")
+    options = Options(name, signatures or {}, tuple(targets), tuned=database, numerics=numerics)
     return run(source, Path(out), options, progress=progress).folder
 
 
@@ -131,7 +138,7 @@ def _run(
     name = options.name or (path.stem if path else None)
     if not name or not name.isidentifier():
         raise ValueError(f"composite.build: name={name!r} is not an identifier")
-    targets = build_options.build_targets(options.targets)
+    targets = build_options.build_targets(options.targets, options.numerics)
     if any(one.target.is_foreign for one in targets) and (what := emulated.missing()):
         raise ValueError(what)
     _check_replaceable(target)
@@ -172,7 +179,8 @@ def _kernels(
             done += 1
             constants = False
             try:
-                for stated in stated_calls.requests(op, call, device):
+                for plain in stated_calls.requests(op, call, device):
+                    stated = replace(plain, invariant=target.invariant)
                     constants = bool(stated.constants)
                     request = prebuild.sized(op, stated, target)
                     name = prebuild.name(op, request, target)

@@ -26,7 +26,7 @@ class CallRequest(TypedRecord):
         in_shapes: of each input; none at all where nothing is known.
         constants: the value of each input, an empty proto where it is not known.
         backend: "auto", "tvm" or "tf"; "": not set.
-        numerics: "fast" or "strict"; "": not set.
+        numerics: "fast", "strict" or "invariant"; "": not set.
         whole: digests of the versions that stay nodes where the body calls them.
         inlined: of a function, the composites that it calls are expanded.
         constant_inputs: the inputs that never change.

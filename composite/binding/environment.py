@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 BACKENDS = ("auto", "tvm", "tf")
-NUMERICS = ("fast", "strict")
+NUMERICS = ("fast", "strict", "invariant")
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16")
 COMPILERS = ("process", "thread")
 REGIONS = "COMPOSITE_REGIONS"

@@ -84,6 +84,7 @@ KERNEL_REQUEST = (
     Field("_hint", "hint", Kind.SIZES, _WRITTEN),
     Field("_must", "must", Kind.FLAG, _WRITTEN),
     Field("_device", "device", Kind.TEXT),
+    Field("_invariant", "invariant", Kind.FLAG),
     # A built library's kernel that is to be checked in place of making one: its record and its
     # machine code.
     Field("_unchecked", "unchecked", Kind.BYTES),
@@ -109,6 +110,7 @@ KERNEL_RECORD = (
     Field("_isa", "isa", Kind.TEXT, _WRITTEN),
     Field("_target", "target", Kind.TEXT, _WRITTEN),
     Field("_device", "device", Kind.TEXT, _WRITTEN),
+    Field("_invariant", "invariant", Kind.FLAG),
     Field("_strategy", "strategy", Kind.TEXT, _WRITTEN),
     Field("_proof", "proof", Kind.TEXT),
     Field("_algebra", "algebra", Kind.TEXT),

@@ -31,6 +31,7 @@ class KernelRecord(TypedRecord):
         isa: the level of x86-64 that a CPU must have.
         target: what it was compiled for.
         device: "CPU", "xla:cpu" (see KernelRequest), or a level of GPUs such as "cuda:sm_80".
+        invariant: a row's bits are the same in any batch.
         strategy: how it was made, for people.
         proof: "proven", or which access was not and why; "" in older records.
         algebra: "equal by algebra", or why it was not compared so; "" if that was forbidden.
@@ -86,6 +87,7 @@ class KernelRecord(TypedRecord):
     isa: str = ""
     target: str = ""
     device: str = ""
+    invariant: bool = False
     strategy: str = ""
     proof: str = ""
     algebra: str = ""

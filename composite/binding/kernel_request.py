@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
 from composite.binding.call_request import CallRequest
-from composite.binding.records import CONSTANTS, PROGRAM, attr_value
+from composite.binding.records import CONSTANTS, NUMERICS, PROGRAM, attr_value
 from composite.binding.typed_record import Dims, TypedRecord
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class KernelRequest(TypedRecord):
         must: the call waits for the kernel.
         device: "" for the CPU, "xla:cpu" for code of XLA on the CPU, or a level of GPUs such as
             "cuda:sm_80".
+        invariant: a row's bits are to be the same in any batch.
         unchecked: the record of a built library's kernel that is to be checked and measured, as
             bytes; empty: one is to be made.
         image: the machine code of that kernel.
@@ -45,6 +46,7 @@ class KernelRequest(TypedRecord):
     hint: tuple[int, ...] = ()
     must: bool = False
     device: str = ""
+    invariant: bool = False
     unchecked: bytes = b""
     image: bytes = b""
 
@@ -71,4 +73,5 @@ class KernelRequest(TypedRecord):
     def stamps(self) -> dict[str, AttrValue]:
         """What a node of this call carries."""
         found = {PROGRAM: attr_value(self.program)}
+        found |= {NUMERICS: attr_value("invariant")} if self.invariant else {}
         return found | ({CONSTANTS: attr_value(self.constants)} if self.constants else {})

@@ -39,7 +39,7 @@ __all__ = [
 
 
 BACKEND = "_composite_backend"  # where a node is to run: "auto", "tvm" or "tf"
-NUMERICS = "_composite_numerics"  # "fast" or "strict"
+NUMERICS = "_composite_numerics"  # "fast", "strict" or "invariant"
 XLA_WAIT = "_composite_xla_wait"  # seconds that XLA waits for the kernel of a node, or "never"
 PORTABLE = "_composite_portable"  # a call of stock ops is made in place of the node: its values:
 PLAIN, CHECKED = b"true", b"checked"  # as they are, or each number checked

@@ -113,15 +113,20 @@ def chosen() -> bool:
     return bool(_local.backend or _local.numerics or _local.xla)
 
 
+_TERM_BY_TERM = ("strict", "invariant")
+"""Numerics under which gradients are TensorFlow's, term by term: strict ones have its bits, and
+what is made of the terms otherwise depends on which dims are known."""
+
+
 def is_strict(attrs: Mapping[str, AttrValue]) -> bool:
-    """Whether a graph node with these attributes computes the bits of TensorFlow's ops."""
+    """Whether the gradient of a graph node with these attributes is TensorFlow's, term by term."""
     chosen = attrs[records.NUMERICS].s.decode() if records.NUMERICS in attrs else ""
-    return (chosen or _process_numerics()) == "strict"
+    return (chosen or _process_numerics()) in _TERM_BY_TERM
 
 
 def calls_are_strict() -> bool:
     """The same of this thread's eager calls."""
-    return (_local.numerics or _process_numerics()) == "strict"
+    return (_local.numerics or _process_numerics()) in _TERM_BY_TERM
 
 
 @functools.cache

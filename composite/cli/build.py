@@ -58,6 +58,13 @@ if TYPE_CHECKING:
     help="A tuning database, which `composite tune` wrote: kernels are made as was found.",
 )
 @click.option(
+    "--numerics",
+    type=click.Choice(["fast", "invariant"]),
+    default="fast",
+    show_default=True,
+    help='invariant: kernels for calls with numerics="invariant", and for no others.',
+)
+@click.option(
     "deps",
     "--dep",
     multiple=True,
@@ -87,6 +94,7 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     signature_file: Path | None,
     kinds: int,
     tuned: Path | None,
+    numerics: str,
     deps: tuple[Path, ...],
     *,
     registration: bool,
@@ -121,6 +129,7 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
         elsewhere=build_options.elsewhere(deps),
         registration=registration,
         tuned=tuned,
+        numerics=numerics,
     )
     if not options.name or not options.name.isidentifier():
         raise click.UsageError(f"--name {options.name}: it is not an identifier")

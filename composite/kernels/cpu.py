@@ -31,6 +31,7 @@ def record_of(
         isa=target.isa,
         target=target.key,
         device="CPU",
+        invariant=request.invariant,
         verdict="unmeasured",
         strategy=f"{kernel.strategy} (tuned)" if tuned else kernel.strategy,
         proof=f"{kernel.proof}{'; its check ran with guards' if kernel.guarded else ''}",

@@ -45,6 +45,7 @@ class Identity:
         content = [f"op {request.op}", f"expansion {function_digest.digest(expansion)}"]
         content += [f"shapes {request.in_shapes}", f"constants {request.constants}"]
         content += [f"device {request.device}"] if request.device else []
+        content += ["invariant"] if request.invariant else []
         content += [f"size inputs {request.size_inputs}"] if request.size_inputs else []
         for name, value in sorted(request.attrs.items()):
             content.append(f"{name} {value.SerializeToString(deterministic=True).hex()}")

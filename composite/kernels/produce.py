@@ -33,7 +33,7 @@ from composite.kernels.chosen import NOTHING
 from composite.kernels.expansions import expand, expansion
 from composite.kernels.key import Identity, sha256, toolchain_key
 from composite.kernels.samples import Samples, samples_of
-from composite.kernels.verdicts import put, stored, verdict
+from composite.kernels.verdicts import keep, put, stored, verdict
 from composite.measuring import turns
 from composite.progress import activity
 from composite.reference.exact import is_exact
@@ -115,7 +115,8 @@ def _produced(  # noqa: PLR0913 - as produce, and what it found out
     )
     key = own.entry_key(target.key, choices)
     entry = cached(request, cache, key)
-    if must_be_known and (entry is None or stored(cache, key, request) is None):
+    is_measured = request.invariant or stored(cache, key, request) is not None
+    if must_be_known and (entry is None or not is_measured):
         raise Unknown(NO_THREADS)
     if entry is not None:
         made, path = entry
@@ -149,6 +150,9 @@ def settled(
             return Outcome("not_covered", REFUSES)
         made = replace(made, device=request.device)
     put(made)
+    if request.invariant:  # which runs, be it slower or not
+        keep(made)
+        return Outcome("kernel", "")
     decision = verdict(cache, key, made, request, stopping)
     if decision.kernel_wins:
         return Outcome("kernel", "")
@@ -162,7 +166,9 @@ def target_of(request: KernelRequest) -> Target:
     NotCovered for a GPU below the lowest supported level.
     """
     if not request.gpu:
-        return Target.host()
+        return replace(Target.host(), invariant=request.invariant)
+    if request.invariant:
+        raise NotCovered("numerics='invariant': kernels for GPUs add up in an order of their own")
     try:
         allowed = tf.config.experimental.tensor_float_32_execution_enabled()
         return CudaTarget.of_device(request.gpu, tensor_float_32=allowed)

@@ -22,7 +22,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +242,7 @@ def _require_version(made_by: str) -> None:
 
 def _require_target(made: KernelRecord) -> None:
     if made.device == "CPU":
-        ours = Target.host().key
+        ours = replace(Target.host(), invariant=made.invariant).key
         if made.target != ours:
             raise _LeftOutError(f"for {made.target} (level and cores), this machine is {ours}")
     elif not gpu.is_here(made.device):

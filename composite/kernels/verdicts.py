@@ -94,8 +94,13 @@ def install(made: KernelRecord, decision: Decision) -> None:
         kernel_wins=tuple(point.kernel_wins for point in points),
     )
     put(measured)
+    keep(measured)
+
+
+def keep(made: KernelRecord) -> None:
+    """Remembers the kernel of an unnamed function, see `of_function`."""
     if made.op == function_op.NAME and made.device != XLA_CPU:
-        _of_functions.setdefault(made.program, {})[made.name, made.in_shapes] = measured
+        _of_functions.setdefault(made.program, {})[made.name, made.in_shapes] = made
 
 
 def of_function(function: str) -> list[KernelRecord]:

@@ -179,13 +179,13 @@ class _Call(NamedTuple):
     def by_kernel(self) -> _Call:
         """The call that runs the kernel."""
         constants = AttrValue(list=AttrValue.ListValue(i=sorted(self.known)))
-        stamps = {**self.stamps, **route("tvm")} | ({CONSTANTS: constants} if self.known else {})
+        stamps = {**route("tvm"), **self.stamps} | ({CONSTANTS: constants} if self.known else {})
         held = [i for i, array in self.known.items() if array.nbytes >= _LARGE]
         return self._replace(stamps=stamps, held=held)
 
     def by_expansion(self) -> _Call:
         """The call that runs the expansion."""
-        return self._replace(stamps={**self.stamps, **route("tf")})
+        return self._replace(stamps={**route("tf"), **self.stamps})
 
     def traced(self, op_name: str, specs: Sequence[tf.TensorSpec]) -> repeated.Call:
         """One call of the op, of inputs that are no constants of the `specs`."""
@@ -259,7 +259,7 @@ def route(backend: str) -> dict[str, AttrValue]:
     """The stamps of nodes that run the kernel ("tvm") or the expansion ("tf")."""
     return {
         BACKEND: AttrValue(s=backend.encode()),
-        NUMERICS: AttrValue(s=b"fast"),  # regardless of the process's default
+        NUMERICS: AttrValue(s=b"fast"),  # regardless of the process; stamps may override it
         UNCOUNTED: AttrValue(b=True),  # composite.stats() counts only the user's calls
     }
 

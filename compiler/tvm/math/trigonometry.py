@@ -83,11 +83,12 @@ def _any_large(block: Block, x: Expr) -> Expr:
 
 
 def _or_libm(block: Block, name: str, x: Expr, value: Expr) -> Expr:
-    """Return the value, or libm's for all lanes if one is too large for it."""
+    """Return the value, or libm's in the lanes that are too large for it."""
     result = block.registers(1, str(dtype_of(x)))
     block.store(result, 0, value)
     with block.when(_any_large(block, x)):
-        block.store(result, 0, lane_by_lane(block, f"{name}f", x))
+        is_large = absolute(block, x) > like(_LARGEST, x)
+        block.store(result, 0, choose(is_large, lane_by_lane(block, f"{name}f", x), value))
     return block.let(tirx.BufferLoad(result, [index(0)]))
 
 

@@ -170,6 +170,7 @@ class Context:
     def __post_init__(self) -> None:
         """Tell the block what it is written for."""
         self.block.fuses = self.target.has_fma
+        self.block.keeps_roundings = self.target.has_fma and self.invariant
 
     @property
     def machine(self) -> Machine:
@@ -177,6 +178,11 @@ class Context:
         machine = self.target.machine
         assert isinstance(machine, Machine), "strategies for CPUs are asked for CPUs alone"
         return machine
+
+    @property
+    def invariant(self) -> bool:
+        """Whether the order of a sum depends on its length and the machine alone."""
+        return self.target.invariant
 
     def lanes(self, dtype: str) -> int:
         """Return how many elements of a compute dtype fill a vector register."""

@@ -16,6 +16,7 @@ from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.tir.contraction import Contraction
 from composite.compiler.tvm.tir.stand_ins import StandIns
 
 Buffer = Any
@@ -112,6 +113,7 @@ class Block:
     Attributes:
         fuses: Whether the target has fused multiply-adds; arithmetic that relies on them has
             another form without.
+        keeps_roundings: Whether :mod:`.contraction` says how products and sums are rounded.
         flushes: Whether bfloat16 is rounded by the target's instruction, which flushes denormals.
         stand_ins: What stands over the ring for floats that are written out.
         checks: How many statements it has that may end the call with an error.
@@ -119,9 +121,11 @@ class Block:
 
     def __init__(self, stand_ins: StandIns | None = None) -> None:
         self.fuses = False
+        self.keeps_roundings = False
         self.flushes = False
         self.stand_ins = stand_ins or StandIns()
         self.checks = 0
+        self._contraction = Contraction(self.stand_ins)
         self._scopes: list[list[Stmt]] = [[]]
         self._holds: bool | None = None  # the condition of the last `when`, if it is known
         self._count = 0
@@ -161,10 +165,13 @@ class Block:
             self._cells[id(truth)] = truth
             return truth
         cell = self.registers(1, str(dtype_of(value)), hint)
-        self.add(tir_stmt.BufferStore(cell, value, [index(0)]))
+        self.add(tir_stmt.BufferStore(cell, self._rounded(value), [index(0)]))
         load = tirx.BufferLoad(cell, [index(0)])
         self._cells[id(load)] = load
         return load
+
+    def _rounded(self, value: Expr) -> Expr:
+        return self._contraction.of(value) if self.keeps_roundings else value
 
     def note_stored(self, value: Expr, dtype: str, raw: Expr) -> None:
         """Remember that a store of the value as ``dtype`` leaves ``raw``, of which it was made."""
@@ -198,6 +205,7 @@ class Block:
 
     def store(self, buffer: Buffer, at: Expr | int, value: Expr, step: int = 1) -> None:
         """Store a scalar or a vector into a flat buffer."""
+        value = self._rounded(value)
         lanes = lanes_of(value)
         if (stacked := self._stack.get(buffer)) is not None:
             width = lanes if step == 1 else 1  # else it is one store a lane

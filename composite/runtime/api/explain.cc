@@ -85,8 +85,9 @@ std::string LaterText(const OpVersion& version, GroupSnapshots* snapshots) {
   return "";
 }
 
-std::string Reason(const OpVersion& version, AttrSlice attrs, const Caller& caller, bool must,
-                   const Decision& decision, GroupSnapshots* snapshots) {
+std::string Reason(const OpVersion& version, AttrSlice attrs, const Caller& caller,
+                   const Options& options, const Decision& decision, GroupSnapshots* snapshots) {
+  const bool must = options.must();
   std::string reason = Sentence(decision, version, caller);
   if (decision.why == Why::kFirstCall) {
     if (std::string later = LaterText(version, snapshots); !later.empty()) reason = later;
@@ -101,7 +102,12 @@ std::string Reason(const OpVersion& version, AttrSlice attrs, const Caller& call
     absl::StrAppend(&reason, AtRestText(attrs));
   }
   absl::StrAppend(&reason, Rejections(snapshots));
-  if (!must && snapshots->Deterministic()) {
+  if (options.invariant()) {
+    absl::StrAppend(&reason, kernel ? "; its rows have the same bits in any batch"
+                             : decision.is_final
+                                 ? "; the rows of TensorFlow's ops may depend on their batch"
+                                 : "; with numerics=\"invariant\" the call waits for its kernel");
+  } else if (!must && snapshots->Deterministic()) {
     absl::StrAppend(&reason, "; with deterministic ops a node keeps the path of its first call");
   }
   if (must && !kernel) {
@@ -131,7 +137,7 @@ absl::StatusOr<NodeDef> Explain(const OpVersion& version, AttrSlice attrs, const
   const bool measuring = attrs.Find(kUncountedAttr) != nullptr;
   const Caller caller = CallerOf(version, NodeDtypes(version, attrs), measuring);
   const Device device = DeviceOfType(PlacedOn(attrs));
-  GroupSnapshots snapshots(version, attrs, device, call);
+  GroupSnapshots snapshots(version, attrs, device, options.invariant(), call);
   const Decision decision = Decide(snapshots, caller, options, device);
   const Choice& choice = decision.choice;
   if (decision.why == Why::kNotExact) return CheckExact(choice.kernel->record);
@@ -139,8 +145,8 @@ absl::StatusOr<NodeDef> Explain(const OpVersion& version, AttrSlice attrs, const
   auto& fields = *answer.mutable_attr();
   fields["path"].set_s(PathOf(decision));
   fields["final"].set_b(IsReplaced(decision, snapshots));
-  const bool must = OptionsOf(caller, options).must();
-  fields["reason"].set_s(Reason(version, attrs, caller, must, decision, &snapshots));
+  const Options own = OptionsOf(caller, options);
+  fields["reason"].set_s(Reason(version, attrs, caller, own, decision, &snapshots));
   const InstalledKernel* covers = choice.kernel != nullptr ? choice.kernel : choice.slower;
   if (covers != nullptr) DescribeKernel(covers->record, choice.values, &answer);
   DescribeComposition(version, &answer);

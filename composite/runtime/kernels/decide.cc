@@ -146,13 +146,15 @@ void DecideAuto(Snapshots& snapshots, const Caller& caller, const Signature& cal
   }
 }
 
-// The first group that has a kernel, or that is worth waiting for.
+// The first group that has a kernel, or that is worth waiting for. Where none will come, the call
+// is refused, unless it only has to be `invariant`.
 void DecideMust(Snapshots& snapshots, const Caller& caller, const Options& options,
                 const Signature& call, Decision* result) {
   Decision& decision = *result;
   decision.route = Route::kRefuse;
   const bool served = caller.compiler.allowed && caller.compiler.running;
   size_t last = 0;
+  bool may_come = false;
   for (size_t i = 0; i < snapshots.size(); ++i) {
     const KernelSnapshot* snapshot = snapshots.At(i, /*must=*/true);
     if (snapshot == nullptr) continue;
@@ -172,7 +174,9 @@ void DecideMust(Snapshots& snapshots, const Caller& caller, const Options& optio
       continue;
     }
     last = i;
-    const bool settled = NoneWillCome(choice) || !served;
+    may_come |= CanCompile(caller) && !NoneWillCome(choice) && !call.has_empty_input();
+    const bool hopeless = !options.must() && !may_ask && !IsPending(choice);
+    const bool settled = NoneWillCome(choice) || !served || hopeless;
     SetReason(caller.measuring ? Why::kMeasuring : WhyNone(caller, *snapshot, choice, call),
               choice.shape_class, &decision);
     if (!settled && !caller.measuring) {
@@ -180,6 +184,11 @@ void DecideMust(Snapshots& snapshots, const Caller& caller, const Options& optio
       decision.group = i;
       return;
     }
+  }
+  if (!options.must()) {
+    decision.route = Route::kExpansion;
+    decision.is_final = decision.why != Why::kNoGroup && !may_come && !caller.measuring;
+    return;
   }
   // Who waits for what is settled is told at once, and in its own words.
   if (decision.why != Why::kNoGroup && !caller.measuring) {
@@ -207,7 +216,7 @@ Decision Decide(Snapshots& snapshots, const Caller& caller, const Options& asked
   }
   if (const Signature* call = snapshots.Call(); call == nullptr) {
     DecideWithoutShapes(snapshots, caller, options, &decision);
-  } else if (options.must()) {
+  } else if (options.must() || options.invariant()) {
     DecideMust(snapshots, caller, options, *call, &decision);
   } else {
     DecideAuto(snapshots, caller, *call, &decision);

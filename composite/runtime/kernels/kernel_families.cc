@@ -40,6 +40,7 @@ std::string FamilyKey(const OpVersion& version, const NodeDef& description) {
   }
   auto device = description.attr().find(kDeviceField);
   if (device != description.attr().end()) absl::StrAppend(&key, "\non ", device->second.s());
+  if (description.attr().count(kInvariantField) != 0) absl::StrAppend(&key, "\ninvariant");
   return key;
 }
 
@@ -59,7 +60,7 @@ int64_t GroupsWithRequests(const KernelFamily& family) {
 }  // namespace
 
 NodeDef Describe(const OpVersion& version, tensorflow::AttrSlice attrs,
-                 const tensorflow::AttrValue* constants, const std::string& device) {
+                 const tensorflow::AttrValue* constants, const KernelKind& kind) {
   NodeDef node;
   node.set_op(version.op_name);
   for (const auto& declared : version.op_def.attr()) {
@@ -68,7 +69,8 @@ NodeDef Describe(const OpVersion& version, tensorflow::AttrSlice attrs,
   }
   (*node.mutable_attr())[kProgramAttr].set_s(version.digest);
   if (constants != nullptr) (*node.mutable_attr())[kConstantsAttr] = *constants;
-  if (!device.empty()) (*node.mutable_attr())[kDeviceField].set_s(device);
+  if (!kind.device.empty()) (*node.mutable_attr())[kDeviceField].set_s(kind.device);
+  if (kind.invariant) (*node.mutable_attr())[kInvariantField].set_b(true);
   return node;
 }
 

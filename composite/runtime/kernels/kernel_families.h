@@ -21,12 +21,18 @@
 
 namespace composite {
 
-// The op, its attributes with their defaults, the program, the constants and the device: what a
+// What tells the kernels of a node from others with its attributes.
+struct KernelKind {
+  std::string device;      // the name of the node's device, see machine.h
+  bool invariant = false;  // see Options
+};
+
+// The op, its attributes with their defaults, the program, the constants and the kind: what a
 // request says of its group.
 tensorflow::NodeDef Describe(const OpVersion& version, tensorflow::AttrSlice attrs,
-                             const tensorflow::AttrValue* constants, const std::string& device);
+                             const tensorflow::AttrValue* constants, const KernelKind& kind);
 
-// The groups of a program with one set of attributes on one kind of device, which differ in the
+// The groups of a program with one set of attributes and one kind of kernels, which differ in the
 // constants.
 struct KernelFamily {
   std::shared_ptr<RequestBudget> budget;
@@ -45,7 +51,7 @@ class KernelFamilies {
   // are twice as many.
   static constexpr size_t kIdle = 64;
 
-  // The family of a node: `description` has all attributes of the op, and the device. `dropped`
+  // The family of a node: `description` has all attributes of the op, and the kind. `dropped`
   // takes families that are let go for it, so that the caller destroys them without its lock.
   KernelFamily& Get(const OpVersion& version, const tensorflow::NodeDef& description,
                     std::vector<KernelFamily>* dropped);

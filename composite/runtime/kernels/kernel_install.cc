@@ -107,7 +107,7 @@ void KernelTable::AddPortableLocked(const OpVersion& version, AttrSlice attrs,
   const absl::StatusOr<Device> own = DeviceOfRecord(device);
   if (!own.ok() || own->kind != Device::kCuda) return;
   const KernelFamily* portable =
-      families_.Find(version, Describe(version, attrs, nullptr, kAllPortable));
+      families_.Find(version, Describe(version, attrs, nullptr, {kAllPortable}));
   if (portable == nullptr) return;
   for (const auto& [constants, brought] : portable->groups) {
     for (const InstalledKernel* kernel : brought->snapshot().kernels) {
@@ -141,14 +141,14 @@ absl::Status KernelTable::Install(InstalledKernel kernel) {
   absl::Status status = CheckMachine(record);
   // One for a device that nobody has is refused in the group of the CPU, where explain finds it.
   const absl::StatusOr<Device> device = DeviceOfRecord(record.device);
-  const std::string device_name = device.ok() ? device->name() : "";
-  const std::shared_ptr<KernelGroup> group = Group(**version, attrs, constants, device_name);
+  const KernelKind kind{device.ok() ? device->name() : "", record.invariant};
+  const std::shared_ptr<KernelGroup> group = Group(**version, attrs, constants, kind);
   // What tells the times of a kernel brings none, and a refusal is then no second one.
   const bool brings = is_built || !record.library.empty();
   if (status.ok() && brings) status = CheckArity(**version, record);
   if (status.ok() && brings && !is_built) status = Open(&kernel);  // read without the lock
   absl::MutexLock lock(mu_);
-  KernelFamily& family = FamilyOf(**version, attrs, device_name);
+  KernelFamily& family = FamilyOf(**version, attrs, kind);
   family.is_built |= is_built;
   if (status.ok()) {
     const bool packs = is_built && !record.packed.empty();

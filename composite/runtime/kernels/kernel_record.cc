@@ -237,6 +237,8 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
   record.isa = Text(node, kIsaField);
   record.target = Text(node, kTargetField);
   record.device = Text(node, kDeviceField);
+  const AttrValue* invariant = Find(node, kInvariantField);
+  record.invariant = invariant != nullptr && invariant->b();
   status = ParseAlignment(node, &record);
   if (!status.ok()) return status;
   status = ParseLaunches(node, &record);

@@ -69,6 +69,7 @@ struct KernelRecord {
   std::string isa;
   std::string target;
   std::string device;
+  bool invariant = false;  // see Options
   Verdict verdict = Verdict::kUnmeasured;
   float kernel_us = 0;  // at the size of the call that asked for it
   float expansion_us = 0;

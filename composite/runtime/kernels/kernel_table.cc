@@ -45,8 +45,8 @@ KernelTable& KernelTable::Global() {
 
 std::shared_ptr<KernelGroup> KernelTable::Group(const OpVersion& version, AttrSlice attrs,
                                                 const AttrValue* constants,
-                                                const std::string& device) {
-  NodeDef description = Describe(version, attrs, constants, device);
+                                                const KernelKind& kind) {
+  NodeDef description = Describe(version, attrs, constants, kind);
   const std::string key = constants != nullptr ? constants->SerializeAsString() : "";
   std::vector<KernelFamily> dropped;
   absl::MutexLock lock(mu_);
@@ -58,14 +58,14 @@ std::shared_ptr<KernelGroup> KernelTable::Group(const OpVersion& version, AttrSl
     if (!group->HasConstants(kernel.record.packed)) continue;
     AddLocked(group.get(), kernel).IgnoreError();  // it was added to another group
   }
-  AddPortableLocked(version, attrs, device, group.get());
+  AddPortableLocked(version, attrs, kind.device, group.get());
   return group;
 }
 
 KernelFamily& KernelTable::FamilyOf(const OpVersion& version, AttrSlice attrs,
-                                    const std::string& device) {
+                                    const KernelKind& kind) {
   std::vector<KernelFamily> dropped;  // none: it is there
-  return families_.Get(version, Describe(version, attrs, nullptr, device), &dropped);
+  return families_.Get(version, Describe(version, attrs, nullptr, kind), &dropped);
 }
 
 void KernelTable::Enqueue(KernelGroup* group, const Signature& call) {

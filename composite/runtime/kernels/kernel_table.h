@@ -44,10 +44,10 @@ class KernelTable {
 
   // The group of a node with these attributes; missing ones have their defaults. The node holds it.
   // `constants`: which of its inputs never change (a list of positions), for kernels that make use
-  // of that; null for those that do not. `device`: the name of the node's device, see machine.h.
+  // of that; null for those that do not.
   std::shared_ptr<KernelGroup> Group(const OpVersion& version, tensorflow::AttrSlice attrs,
-                                     const tensorflow::AttrValue* constants,
-                                     const std::string& device) ABSL_LOCKS_EXCLUDED(mu_);
+                                     const tensorflow::AttrValue* constants, const KernelKind& kind)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // Adds a kernel, or takes a new verdict and new times for one of the same name and shapes. A
   // refused record is remembered for explain.
@@ -104,7 +104,7 @@ class KernelTable {
 
   // The family of a group that there is.
   KernelFamily& FamilyOf(const OpVersion& version, tensorflow::AttrSlice attrs,
-                         const std::string& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+                         const KernelKind& kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddLocked(KernelGroup* group, InstalledKernel kernel)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives a new group of a GPU the kernels of built libraries that are portable to it.

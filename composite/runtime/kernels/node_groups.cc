@@ -24,10 +24,11 @@ std::vector<int> VariableInputs(AttrSlice attrs) { return Positions(attrs.Find(k
 
 std::vector<int> ArgumentInputs(AttrSlice attrs) { return Positions(attrs.Find(kArgumentsAttr)); }
 
-std::vector<NodeGroup> GroupsOf(const OpVersion& version, AttrSlice attrs, const Device& device) {
+std::vector<NodeGroup> GroupsOf(const OpVersion& version, AttrSlice attrs, const Device& device,
+                                bool invariant) {
   KernelTable& table = KernelTable::Global();
-  const std::string name = device.name();
-  if (!name.empty()) return {{table.Group(version, attrs, nullptr, name), Needs::kNothing}};
+  const KernelKind kind{device.name(), invariant};
+  if (!kind.device.empty()) return {{table.Group(version, attrs, nullptr, kind), Needs::kNothing}};
   const AttrValue* constants = attrs.Find(kConstantsAttr);
   std::vector<int> every = VariableInputs(attrs);
   std::vector<NodeGroup> groups;
@@ -39,12 +40,12 @@ std::vector<NodeGroup> GroupsOf(const OpVersion& version, AttrSlice attrs, const
     every.erase(std::unique(every.begin(), every.end()), every.end());
     AttrValue known;
     for (int input : every) known.mutable_list()->add_i(input);
-    groups.push_back({table.Group(version, attrs, &known, name), Needs::kRest});
+    groups.push_back({table.Group(version, attrs, &known, kind), Needs::kRest});
   }
   if (constants != nullptr) {
-    groups.push_back({table.Group(version, attrs, constants, name), Needs::kConstants});
+    groups.push_back({table.Group(version, attrs, constants, kind), Needs::kConstants});
   }
-  groups.push_back({table.Group(version, attrs, nullptr, name), Needs::kNothing});
+  groups.push_back({table.Group(version, attrs, nullptr, kind), Needs::kNothing});
   return groups;
 }
 
@@ -61,7 +62,7 @@ Caller CallerOf(const OpVersion& version, DtypeSet dtypes, bool measuring) {
 }
 
 size_t GroupSnapshots::size() {
-  if (groups_.empty()) groups_ = GroupsOf(version_, attrs_, device_);
+  if (groups_.empty()) groups_ = GroupsOf(version_, attrs_, device_, invariant_);
   return groups_.size();
 }
 

@@ -21,9 +21,9 @@ struct NodeGroup {
 };
 
 // The groups of a node with these attributes on a device, the most special first; the last one
-// needs nothing. Kernels for GPUs make no use of constants.
+// needs nothing. Kernels for GPUs make no use of constants. `invariant`: see Options.
 std::vector<NodeGroup> GroupsOf(const OpVersion& version, tensorflow::AttrSlice attrs,
-                                const Device& device);
+                                const Device& device, bool invariant);
 
 // The inputs of a node that are what a variable holds.
 std::vector<int> VariableInputs(tensorflow::AttrSlice attrs);
@@ -38,8 +38,12 @@ class GroupSnapshots : public Snapshots {
  public:
   // Without `call` some dim is not known. The attributes must live as long as this.
   GroupSnapshots(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
-                 absl::optional<Signature> call)
-      : version_(version), attrs_(attrs), device_(device), call_(std::move(call)) {}
+                 bool invariant, absl::optional<Signature> call)
+      : version_(version),
+        attrs_(attrs),
+        device_(device),
+        invariant_(invariant),
+        call_(std::move(call)) {}
 
   const Signature* Call() override { return call_.has_value() ? &*call_ : nullptr; }
   size_t size() override;
@@ -56,6 +60,7 @@ class GroupSnapshots : public Snapshots {
   const OpVersion& version_;
   const tensorflow::AttrSlice attrs_;
   const Device device_;
+  const bool invariant_;
   const absl::optional<Signature> call_;
   std::vector<NodeGroup> groups_;  // empty until somebody asks
 };

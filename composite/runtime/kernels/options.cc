@@ -12,7 +12,7 @@ namespace composite {
 namespace {
 
 constexpr const char* kBackends[] = {"", "auto", "tvm", "tf"};
-constexpr const char* kNumerics[] = {"", "fast", "strict"};
+constexpr const char* kNumerics[] = {"", "fast", "strict", "invariant"};
 
 template <typename Enum, size_t n>
 absl::StatusOr<Enum> Parse(absl::string_view value, const char* what,

@@ -23,7 +23,7 @@ inline constexpr char kXlaWaitAttr[] = "_composite_xla_wait";
 inline constexpr char kUncountedAttr[] = "_composite_uncounted";
 
 enum class Backend : signed char { kUnset, kAuto, kTvm, kTf };
-enum class Numerics : signed char { kUnset, kFast, kStrict };
+enum class Numerics : signed char { kUnset, kFast, kStrict, kInvariant };
 
 // How long a compilation by XLA waits for the kernel of a node, in milliseconds.
 inline constexpr int32_t kXlaUnset = -2;
@@ -42,6 +42,9 @@ struct Options {
   bool must() const { return backend == Backend::kTvm; }
   // The bits of the expansion: a kernel may run only if it must, and gives them.
   bool strict() const { return numerics == Numerics::kStrict; }
+  // The bits of a row are those that it has in any batch: no kernel but those made for that, and
+  // no change of path. A call waits for its kernel.
+  bool invariant() const { return numerics == Numerics::kInvariant; }
   // No kernel may run.
   bool expansion_only() const { return backend == Backend::kTf || (strict() && !must()); }
   // Fields that are not set here, from `other`.

@@ -126,7 +126,9 @@ RegionRole RoleOfWork(const Node& node) {
 bool KeepsAttr(const std::string& name, const AttrValue& value) {
   if (!absl::StartsWith(name, "_")) return true;
   if (name == kBackendAttr) return value.s() == Name(Backend::kTf);
-  if (name == kNumericsAttr) return value.s() == Name(Numerics::kStrict);
+  if (name == kNumericsAttr) {
+    return value.s() == Name(Numerics::kStrict) || value.s() == Name(Numerics::kInvariant);
+  }
   return name == kProgramAttr;
 }
 

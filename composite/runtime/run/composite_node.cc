@@ -65,34 +65,40 @@ Caller CompositeNode::CallerAs(const OpVersion& version) const {
   return CallerOf(version, dtypes_, uncounted_);
 }
 
-absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Bind() {
+absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Bind(bool invariant) {
   const uint64_t generation = Registry::Global().generation();
-  if (bound_generation_.load(std::memory_order_acquire) == generation) {
-    return bound_.load(std::memory_order_acquire);
+  const Current& current = current_[invariant ? 1 : 0];
+  if (current.generation.load(std::memory_order_acquire) == generation) {
+    return current.binding.load(std::memory_order_acquire);
   }
-  return Rebind(generation);
+  return Rebind(generation, invariant);
 }
 
-absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t generation) {
+absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t generation,
+                                                                    bool invariant) {
   auto version = Registry::Global().Resolve(op_name_, attrs());
   if (!version.ok()) return version.status();
   absl::MutexLock lock(mu_);
-  const Binding* bound = bound_.load(std::memory_order_relaxed);
-  if (bound == nullptr || bound->version != *version) bound = Keep(Bound(*std::move(version)));
-  bound_generation_.store(generation, std::memory_order_release);
+  Current& current = current_[invariant ? 1 : 0];
+  const Binding* bound = current.binding.load(std::memory_order_relaxed);
+  if (bound == nullptr || bound->version != *version) {
+    bound = Keep(Bound(*std::move(version), invariant));
+  }
+  current.generation.store(generation, std::memory_order_release);
   return bound;
 }
 
-absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rest(Resting resting) {
-  absl::StatusOr<const Binding*> binding = Bind();
+absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rest(Resting resting, bool invariant) {
+  absl::StatusOr<const Binding*> binding = Bind(invariant);
   if (!binding.ok()) return binding;
   for (const auto& view : (*binding)->views) view->Release();
   absl::MutexLock lock(mu_);
   resting_ = std::move(resting);
-  return Keep(Bound((*binding)->version));
+  return Keep(Bound((*binding)->version, invariant));
 }
 
-CompositeNode::Binding CompositeNode::Bound(std::shared_ptr<const OpVersion> version) const {
+CompositeNode::Binding CompositeNode::Bound(std::shared_ptr<const OpVersion> version,
+                                            bool invariant) const {
   tensorflow::NodeDef stamped;
   *stamped.mutable_attr() = kernel_.def().attr();
   for (int input : resting_.inputs) {
@@ -100,17 +106,18 @@ CompositeNode::Binding CompositeNode::Bound(std::shared_ptr<const OpVersion> ver
   }
   const bool eager = (eager_ || attrs().Find(kEagerAttr) != nullptr) && !uncounted_;
   KernelViews views = ViewsOf(*version, resting_.inputs.empty() ? attrs() : AttrSlice(stamped),
-                              device_, eager, !uncounted_, resting_.sets);
+                              device_, invariant, eager, !uncounted_, resting_.sets);
   RegionCounts* const counts = uncounted_ ? nullptr : CountsOf(version->digest);
   const bool may_rest = (eager_ || attrs().Find(kArgumentsAttr) != nullptr) &&
                         device_.kind == Device::kCpu && version->has_sums;
-  return Binding{std::move(version), std::move(views), counts, may_rest};
+  return Binding{std::move(version), std::move(views), counts, may_rest, invariant};
 }
 
 const CompositeNode::Binding* CompositeNode::Keep(Binding binding) {
   bindings_.push_back(std::make_unique<const Binding>(std::move(binding)));
-  bound_.store(bindings_.back().get(), std::memory_order_release);
-  return bindings_.back().get();
+  const Binding* const kept = bindings_.back().get();
+  current_[kept->invariant ? 1 : 0].binding.store(kept, std::memory_order_release);
+  return kept;
 }
 
 absl::Status CompositeNode::Refusal(const OpVersion& version, const Decision& decision,

@@ -39,6 +39,7 @@ class CompositeNode {
     KernelViews views;
     RegionCounts* counts;  // null for what is no region, and where calls are not counted
     bool may_rest;         // whether it matters that inputs never change, and nothing says so
+    bool invariant;        // which kernels the views are of, see Options
   };
 
   // `kernel` makes the node's kernel, and lives as long. `op_name`: of the composite; a node of a
@@ -51,10 +52,11 @@ class CompositeNode {
 
   // A redefinition reaches the kernels that the eager context has cached: they look whether the
   // registry has changed since they last bound.
-  absl::StatusOr<const Binding*> Bind() ABSL_LOCKS_EXCLUDED(mu_);
+  // `invariant`: of the options that hold now.
+  absl::StatusOr<const Binding*> Bind(bool invariant) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The same where these inputs do not change from call to call, as far as anybody knows.
-  absl::StatusOr<const Binding*> Rest(Resting resting) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<const Binding*> Rest(Resting resting, bool invariant) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Those of the node; of the thread that calls, if the call is eager; of the process.
   absl::StatusOr<Options> OptionsNow() const;
@@ -75,8 +77,16 @@ class CompositeNode {
   const Device& device() const { return device_; }
 
  private:
-  absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
-  Binding Bound(std::shared_ptr<const OpVersion> version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The last binding to one kind of kernels, and what the registry was then.
+  struct Current {
+    std::atomic<uint64_t> generation{0};
+    std::atomic<const Binding*> binding{nullptr};
+  };
+
+  absl::StatusOr<const Binding*> Rebind(uint64_t generation, bool invariant)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  Binding Bound(std::shared_ptr<const OpVersion> version, bool invariant) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const Binding* Keep(Binding binding) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const tensorflow::OpKernel& kernel_;
@@ -90,8 +100,7 @@ class CompositeNode {
   absl::optional<tensorflow::NodeDef> renamed_;  // see LearnFunction
   DtypeSet dtypes_;                              // of inputs and outputs
   Options own_options_;
-  std::atomic<uint64_t> bound_generation_{0};
-  std::atomic<const Binding*> bound_{nullptr};
+  Current current_[2];  // by whether kernels are invariant
   ForkMutex mu_;
   Resting resting_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);

@@ -33,11 +33,11 @@ DeviceOp::DeviceOp(OpKernelConstruction* context, std::string op_name)
 }
 
 absl::StatusOr<DeviceOp::Started> DeviceOp::Start(OpKernelContext* context) {
-  TF_ASSIGN_OR_RETURN(const CompositeNode::Binding* binding, node_.Bind());
   TF_ASSIGN_OR_RETURN(const Options options, node_.OptionsNow());
+  TF_ASSIGN_OR_RETURN(const CompositeNode::Binding* binding, node_.Bind(options.invariant()));
   NodeCall call(node_, *binding, options, context);
   Started started;
-  started.strict = options.strict();
+  started.strict = options.strict() || options.invariant();
   for (;;) {
     const Decision decision = call.Next();
     if (decision.route != Route::kKernel && decision.route != Route::kExpansion) {

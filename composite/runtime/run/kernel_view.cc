@@ -113,9 +113,9 @@ bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministi
 }
 
 KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
-                    bool eager, bool counted, size_t sets) {
+                    bool invariant, bool eager, bool counted, size_t sets) {
   KernelViews views;
-  for (const NodeGroup& group : GroupsOf(version, attrs, device)) {
+  for (const NodeGroup& group : GroupsOf(version, attrs, device, invariant)) {
     views.push_back(std::make_unique<KernelView>(group.group, group.needs, VariableInputs(attrs),
                                                  eager, counted, sets));
   }

@@ -123,7 +123,7 @@ using KernelViews = std::vector<std::unique_ptr<KernelView>>;
 // The views of a node on a device, one for each of its groups. `eager`, `counted`, `sets`: see
 // KernelView.
 KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
-                    bool eager, bool counted, size_t sets);
+                    bool invariant, bool eager, bool counted, size_t sets);
 
 // The views of a node in one call, for as many decisions as the call takes.
 class CallSnapshots : public Snapshots {

@@ -41,6 +41,11 @@ void NodeCall::Note(const Decision& decision, Route ran) {
   });
 }
 
+std::string NodeCall::WhyNone(const Decision& decision, const OpVersion& version) const {
+  if (!awaited_.ok()) return std::string(awaited_.message());
+  return Sentence(decision, version, node_.CallerAs(version));
+}
+
 absl::Status NodeCall::Settle(const Decision& decision) {
   if (decision.route == Route::kRefuse) {
     return node_.Refusal(*binding_.version, decision, awaited_);

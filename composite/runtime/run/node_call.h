@@ -2,6 +2,8 @@
 #ifndef COMPOSITE_RUNTIME_RUN_NODE_CALL_H_
 #define COMPOSITE_RUNTIME_RUN_NODE_CALL_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/options.h"
@@ -64,6 +66,8 @@ class NodeCall {
   const Signature& signature() { return *snapshots_.Call(); }
   const KernelSnapshot* first_snapshot() const { return snapshots_.first(); }
   KernelView& ViewOf(const Decision& decision) const { return *binding_.views[decision.group]; }
+  // Why the call has no kernel. The one that was waited for says more than the decision.
+  std::string WhyNone(const Decision& decision, const OpVersion& version) const;
   // Whether no kernel is an error.
   bool must() const { return OptionsOf(node_.CallerAs(*binding_.version), options_).must(); }
 

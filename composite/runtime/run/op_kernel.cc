@@ -65,15 +65,18 @@ class CompositeOp : public OpKernel {
 
   absl::Status Run(OpKernelContext* context) {
     CountCall();
-    absl::StatusOr<const Binding*> binding = node_.Bind();
+    absl::StatusOr<Options> options = node_.OptionsNow();
+    if (!options.ok()) return options.status();
+    const bool invariant = options->invariant();
+    absl::StatusOr<const Binding*> binding = node_.Bind(invariant);
     if (!binding.ok()) return binding.status();
     if ((*binding)->may_rest) {
       auto resting = resting_.Note(context);
       // With deterministic ops, a node keeps the kernels that it knows from its first call.
-      if (resting && !DeterminismRequired()) binding = node_.Rest(*std::move(resting));
+      if (resting && !DeterminismRequired()) {
+        binding = node_.Rest(*std::move(resting), invariant);
+      }
     }
-    absl::StatusOr<Options> options = node_.OptionsNow();
-    if (!options.ok()) return options.status();
     return Run(context, **binding, *options);
   }
 
@@ -154,7 +157,7 @@ class CompositeOp : public OpKernel {
     if (absl::IsOutOfRange(status)) {
       return RunExpansion(context, binding, decision, options, call);
     }
-    if (call->must() || !absl::IsResourceExhausted(status)) return status;
+    if (call->must() || options.invariant() || !absl::IsResourceExhausted(status)) return status;
     if (!told_.exchange(true, std::memory_order_relaxed)) {
       LOG(WARNING) << type_string() << " (node " << name()
                    << "): TensorFlow's own ops run instead: " << status.message();
@@ -166,8 +169,23 @@ class CompositeOp : public OpKernel {
                             const Decision& decision, const Options& options, NodeCall* call) {
     call->Note(decision, Route::kExpansion);
     if (!node_.is_uncounted()) Count(GlobalStats().expansion_runs);
+    if (options.invariant()) TellOfExpansion(decision, *binding.version, call);
     const ExpansionTrace trace(*this, node_, *binding.version, decision);
-    return expansion_.Run(context, binding.version, node_.attrs(), options.strict());
+    // What an optimizer makes of the ops from some run on has other bits.
+    const bool plain = options.strict() || options.invariant();
+    return expansion_.Run(context, binding.version, node_.attrs(), plain);
+  }
+
+  // Once: rows of TensorFlow's ops may depend on their batch. One that is empty has none.
+  void TellOfExpansion(const Decision& decision, const OpVersion& version, NodeCall* call) {
+    if (node_.is_uncounted() || call->signature().has_empty_input()) return;
+    if (decision.route == Route::kKernel || varies_.exchange(true, std::memory_order_relaxed)) {
+      return;
+    }
+    LOG(WARNING) << type_string() << " (node " << name() << ") was called with numerics=\""
+                 << Name(Numerics::kInvariant)
+                 << "\" and runs TensorFlow's own ops, whose rows may depend on their batch: "
+                 << call->WhyNone(decision, version);
   }
 
   CompositeNode node_;
@@ -175,7 +193,8 @@ class CompositeOp : public OpKernel {
   KnownCalls known_;
   ExpansionRunner expansion_;
   std::vector<Forward> updates_;
-  std::atomic<bool> told_{false};  // that there was no memory for a kernel
+  std::atomic<bool> varies_{false};  // it was told that rows may depend on their batch
+  std::atomic<bool> told_{false};    // that there was no memory for a kernel
 };
 
 class CompositeOpFactory : public tensorflow::kernel_factory::OpKernelFactory {

@@ -44,10 +44,11 @@ bool RunsItsExpansionForGood(const OpVersion& version, AttrSlice attrs,
   const absl::StatusOr<Options> process = ProcessOptions();
   // Wrong options are an error, and the node's kernel reports it.
   if (!own.ok() || !process.ok()) return false;
-  GroupSnapshots snapshots(version, attrs, device, KnownSignature(facts));
+  const Options options = own->Or(*process);
+  GroupSnapshots snapshots(version, attrs, device, options.invariant(), KnownSignature(facts));
   const bool measuring = attrs.Find(kUncountedAttr) != nullptr;
   const Caller caller = CallerOf(version, NodeDtypes(version, attrs), measuring);
-  return IsReplaced(Decide(snapshots, caller, own->Or(*process), device), snapshots);
+  return IsReplaced(Decide(snapshots, caller, options, device), snapshots);
 }
 
 // Whether it has threads to compute on: the devices of other processes have none here.

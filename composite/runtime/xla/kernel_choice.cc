@@ -103,11 +103,11 @@ absl::StatusOr<XlaChoice> ChooseForXla(const XlaNode& node, const Options& asked
     choice.why = "xla=\"never\"";
   } else if (ops.draws) {
     choice.why = "it draws random numbers, which are others to XLA than to kernels";
-  } else if (!must && !measuring && !forced) {
+  } else if (!must && !options.invariant() && !measuring && !forced) {
     choice.why = WhyLeftToXla(node, ops);
   }
   if (!choice.why.empty()) return choice;
-  GroupSnapshots snapshots(node.version, node.attrs, XlaCpu(), node.call);
+  GroupSnapshots snapshots(node.version, node.attrs, XlaCpu(), options.invariant(), node.call);
   Decision decision = Decide(snapshots, caller, options, XlaCpu());
   choice.group = snapshots.shared_group(0);
   absl::Status awaited;

@@ -20,6 +20,7 @@ from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
 from composite.compiler.tvm.strategy.cpu.product.contraction import PlainContraction
 from composite.compiler.tvm.strategy.cpu.product.dots import Dots
 from composite.compiler.tvm.strategy.cpu.product.gemm import Gemm
+from composite.compiler.tvm.strategy.cpu.product.turned import TurnedSquares
 from composite.compiler.tvm.strategy.cpu.recurrence import Recurrence
 from composite.compiler.tvm.strategy.cpu.rows.reduction import Reduction
 from composite.compiler.tvm.strategy.cpu.rows.rows import RowStages
@@ -33,6 +34,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     RowChain(),
     ConstantTable(),
     Dots(),
+    TurnedSquares(),
     Axpy(),
     Gemm(),
     PlainContraction(),

@@ -27,9 +27,10 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     ThinWriter,
     batch_offset,
     is_packed,
+    multiplies_pairs,
     work_cycles,
 )
-from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
+from composite.compiler.tvm.strategy.cpu.product.tile import PIECE, added_to_nothing
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks
 from composite.compiler.tvm.tir.block import (
@@ -60,6 +61,8 @@ class Axpy(ThinProduct):
         if matrices is None or matrices.rows not in _STEPS or product.node.transpose_b:
             return None
         if matrices.columns < context.lanes(product.dtype) or is_packed(product, context):
+            return None
+        if context.invariant and multiplies_pairs(product, context):
             return None
         return _Writer(product, matrices, context) if matrices.b.strides[-1] == 1 else None
 
@@ -97,7 +100,8 @@ def _width(matrices: Matrices, lanes: int, context: Context) -> int:
     """Return how many columns a task takes; a team in a loop shares them, and has no pieces."""
     most = context.machine.sums // ITEM_SIZE["float32"] // matrices.rows
     most = context.choose("axpy.columns", [most >> i for i in range(4)], most)
-    share = ceildiv(matrices.columns, context.target.cores if context.trips is not None else 1)
+    shares = context.trips is not None or context.invariant  # k is not cut for them
+    share = ceildiv(matrices.columns, context.target.cores if shares else 1)
     return ceildiv(max(lanes * 4, min(most, share)), lanes) * lanes
 
 
@@ -110,6 +114,8 @@ def _pieces(
 ) -> int:
     """Return into how many pieces k is cut, so that all threads have work; 1 within a loop."""
     if context.trips is not None or context.target.cores == 1 or product.batch:
+        return 1
+    if context.invariant:
         return 1
     if (
         not isinstance(tasks, int)
@@ -177,7 +183,9 @@ class _Columns:
             self._add_steps(sums, base, (first, vectors), k, count)
             return
         part = block.workspace(self.size, self._product.dtype, "part")
-        size = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), self._steps) * self._steps
+        size = PIECE
+        if not self._context.invariant:
+            size = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), self._steps) * self._steps
         with block.loop(ceil_quotient(count, size), "piece") as piece:
             start = block.bind(piece * size, "start")
             own = size if exact and depth % size == 0 else minimum(size, count - start)
@@ -216,7 +224,10 @@ class _Columns:
         block, steps = self._block, self._steps
         whole = block.bind(quotient(count, steps), "whole")
         with block.loop(whole, "k") as step:
-            rows = [block.bind(k + whole * s + step, "k") for s in range(steps)]
+            if self._context.invariant:  # in their order, wherever a product is cut
+                rows = [block.bind(k + step * steps + s, "k") for s in range(steps)]
+            else:
+                rows = [block.bind(k + whole * s + step, "k") for s in range(steps)]
             self._add(sums, base, columns, rows)
         with block.loop(count - whole * steps, "k") as step:
             self._add(sums, base, columns, [block.bind(k + whole * steps + step, "k")])
@@ -228,6 +239,8 @@ class _Columns:
         for row in range(self._rows):
             with block.loop(vectors, "v") as v:
                 total = load(index(row * self._width + v * lanes))
+                if self._context.invariant:
+                    total = block.let(added_to_nothing(total))
                 at = [*self._batch, row, Lane(self._column(first, v), lanes)]
                 self._product.write_epilogue(self._context, at, total)
 

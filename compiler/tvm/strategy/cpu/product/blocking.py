@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, product
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.product.tile import Tile
+from composite.compiler.tvm.strategy.cpu.product.tile import PIECE, Tile
 from composite.compiler.tvm.tir.block import ceil_quotient, maximum, minimum, quotient
 
 GUESS = 64
@@ -147,7 +147,9 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     rows_of_task = context.choose("gemm.wide.rows", (48, 96, 128, _WIDE, 512), _WIDE)
     chunks = ceildiv(sizes.rows, rows_of_task)
     wanted = ceildiv(2 * cores, chunks * sizes.batch)
-    step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
+    step = PIECE
+    if not context.target.invariant:
+        step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
     columns = _WIDE
     if sizes.long_rows:
         held = context.machine.held // (4 * max(1, min(step, sizes.depth)))
@@ -163,7 +165,7 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
         rows_of_task = max(least, ceildiv(sizes.rows, ceildiv(cores, chunks * others)))
     elif packed:  # more tasks pack no more
         rows_of_task = _even_rows(sizes.rows, chunks, others, cores)
-    depth, k_blocks = _split_depth(sizes.depth_expr, step)
+    depth, k_blocks = _split_depth(sizes.depth_expr, step, invariant=context.target.invariant)
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
     return Blocking(group, rows, fixed, depth, k_blocks)
 
@@ -262,12 +264,14 @@ def _whole(count: int, step: int) -> int:
     return ceildiv(count, step) * step
 
 
-def _split_depth(depth: Expr | int, most: int) -> tuple[Expr | int, Expr | int]:
-    """Return (steps at a time, pieces), the pieces as equal as can be."""
+def _split_depth(depth: Expr | int, most: int, *, invariant: bool) -> tuple[Expr | int, Expr | int]:
+    """Return (steps at a time, pieces), the pieces as equal as can be, unless it is invariant."""
     if not isinstance(depth, int):
         return most, ceil_quotient(depth, most)
     pieces = ceildiv(depth, most)
-    return (depth, 1) if pieces <= 1 else (_whole(ceildiv(depth, pieces), 4), pieces)
+    if pieces <= 1:
+        return depth, 1
+    return (most if invariant else _whole(ceildiv(depth, pieces), 4)), pieces
 
 
 def _split_rows(rows: Expr | int, most: Expr | int) -> tuple[Expr | int, int | None]:

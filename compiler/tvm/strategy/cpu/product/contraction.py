@@ -6,17 +6,37 @@ columns of the result; a row of the result is one task.
 
 from __future__ import annotations
 
+from tvm import tirx
+
 from composite.compiler.tvm.codegen.access import Index, Lane
+from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.anchors import Combine, MatMul
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import add, mul, widened
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cpu.product.product import Product, multiplies_pairs
+from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator, write_sums
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
-from composite.compiler.tvm.tir.block import index, minimum, quotient, remainder, spread
+from composite.compiler.tvm.tir.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
+
+
+def _only(buffer: Buffer) -> Expr:
+    """Return the element of an array of one."""
+    return tirx.BufferLoad(buffer, [index(0)])
+
 
 _SUM = Combine("Sum", lambda _: 0, add)
 
@@ -31,6 +51,11 @@ class PlainContraction:
         anchor = stage.anchor
         if anchor is None or not isinstance(anchor.node, MatMul):
             return None
+        product = Product(stage, anchor, anchor.node)
+        if context.invariant and multiplies_pairs(product, context):
+            raise NotCovered(
+                "numerics='invariant': a product of bfloat16 whose factors do not lie in memory"
+            )
         return _Writer(stage, anchor, anchor.node, context)
 
 
@@ -71,22 +96,42 @@ class _Writer:
 
     def _element(self, at: list[Index], lanes: int) -> None:
         """Compute one element or one vector of the result."""
-        block = self._context.block
-        total = Accumulator(self._context, _SUM, self._dtype, lanes, 1)
-
-        def body(counters: list[Expr]) -> None:
-            (k,) = counters
-            node = self._node
-            a = self._read(0, at[:-2], [at[-2], k], node.transpose_a)
-            b = self._read(1, at[:-2], [k, at[-1]], node.transpose_b)
-            total.add(0, mul(block, spread(a, lanes), b))
-
-        write_sums(block, [self._inner], [total], body)
-        result = total.total()
+        in_order = self._context.invariant and self._dtype.startswith("float")
+        result = self._in_order(at, lanes) if in_order else self._in_blocks(at, lanes)
         access = self._context.access()
         access.give(self._anchor, lambda _: result)
         for tensor in self._stage.stores:
             self._context.store(tensor, at, access.compute(tensor, at))
+
+    def _in_blocks(self, at: list[Index], lanes: int) -> Expr:
+        block = self._context.block
+        total = Accumulator(self._context, _SUM, self._dtype, lanes, 1)
+        write_sums(
+            block, [self._inner], [total], lambda k: total.add(0, self._product(at, k[0], lanes))
+        )
+        return total.total()
+
+    def _in_order(self, at: list[Index], lanes: int) -> Expr:
+        """Return the sum of the sums of pieces of k, each in order, as tiles have it."""
+        block = self._context.block
+        dtype = self._dtype if lanes == 1 else f"{self._dtype}x{lanes}"
+        total, part = (block.registers(1, dtype) for _ in range(2))
+        block.store(total, 0, const(0, dtype))
+        with block.loop(ceil_quotient(self._inner, PIECE), "piece") as piece:
+            first = block.bind(piece * PIECE, "first")
+            block.store(part, 0, const(0, dtype))
+            with block.loop(minimum(PIECE, self._inner - first), "k") as k:
+                one = self._product(at, block.bind(first + k, "k"), lanes)
+                block.store(part, 0, _only(part) + one)
+            block.store(total, 0, _only(total) + _only(part))
+        return block.let(_only(total))
+
+    def _product(self, at: list[Index], k: Expr, lanes: int) -> Expr:
+        """Return the product of step k."""
+        node = self._node
+        a = self._read(0, at[:-2], [at[-2], k], node.transpose_a)
+        b = self._read(1, at[:-2], [k, at[-1]], node.transpose_b)
+        return mul(self._context.block, spread(a, lanes), b)
 
     def _read(self, which: int, batch: list[Index], at: list[Index], transposed: bool) -> Expr:
         """Return an element of a factor, whose batch dimensions broadcast."""

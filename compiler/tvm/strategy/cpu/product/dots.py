@@ -64,6 +64,8 @@ class Dots(ThinProduct):
 
     def match_product(self, product: Product, context: Context) -> ThinWriter | None:
         """Return what writes the product, if both factors are contiguous along K."""
+        if context.invariant:  # it adds up lanes, and tiles do not
+            return None
         node, matrices = product.node, Matrices.of(product, context)
         if matrices is None or not node.transpose_b:
             return None

@@ -48,6 +48,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
 )
 from composite.compiler.tvm.strategy.cpu.product.steps import Part, Step
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile, other_tiles, thin_tiles, tiles
+from composite.compiler.tvm.strategy.cpu.product.turned import TurnedSquares
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 from composite.compiler.tvm.tir.block import ceil_quotient, index, minimum, quotient, remainder
@@ -94,7 +95,7 @@ class _Writer(TaskWriter):
         """Return the tasks, and before them those of a single row where the call decides."""
         context, product = self.context, self._arrangement.product
         single = replace(product, single=True)
-        found = (one.match_product(single, context) for one in (Dots(), Axpy()))
+        found = (one.match_product(single, context) for one in (Dots(), TurnedSquares(), Axpy()))
         matvec = next((writer for writer in found if writer is not None), None)
         tiled = tiled_tasks(self._arrangement, context)
         if isinstance(product.rows, int) or matvec is None or not may_be(product.rows, 1):

@@ -30,6 +30,7 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
     UNROLL,
     Operands,
     Tile,
+    added_to_nothing,
     is_long,
     multiply,
     new_sums,
@@ -211,7 +212,7 @@ class PanelProduct:
             return
         first = new_sums(block, tile, operands)
         self._leave(first, buffers.sums, where, tile, piece)  # which adds to nothing
-        steps, count = pieces(piece.depth)
+        steps, count = pieces(piece.depth, invariant=self._context.invariant)
         with block.loop(count, "piece") as number:
             k = block.bind(number * steps, "k")
             exact = isinstance(piece.depth, int) and piece.depth % steps == 0
@@ -259,6 +260,8 @@ class PanelProduct:
         for i in range(tile.rows):
             for j in range(tile.vectors):
                 value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
+                if self._context.invariant and not piece.adds:
+                    value = block.let(added_to_nothing(value))
                 if piece.epilogue is not None:
                     row = block.bind(first + at + i, "row")
                     piece.epilogue(row, p * tile.vectors + j, value)
@@ -275,7 +278,7 @@ class PanelProduct:
         what a loop reads in each trip, where a prefetch would take the place of a load.
         """
         packing = self._arrangement.packing
-        if packing is None or tile.rows >= LEAST_HEIGHT:
+        if packing is None or tile.rows >= LEAST_HEIGHT or self._context.invariant:
             return False
         steps = math.prod(packing.shape) // self._arrangement.step.size
         held = steps * ITEM_SIZE[self._dtype]

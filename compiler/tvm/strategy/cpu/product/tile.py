@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tvm import tirx
+from tvm.ir.prim import expr as prim
 
 from composite.compiler.tvm.ir.dims import Dim, ceildiv
 from composite.compiler.tvm.ir.tensor import Expr
@@ -66,12 +67,21 @@ def is_long(depth: Expr | int) -> bool:
     return not isinstance(depth, int) or depth > PIECE
 
 
-def pieces(depth: Expr | int) -> tuple[int, Expr | int]:
-    """Return (steps at a time, pieces), the pieces as equal as can be."""
-    if not isinstance(depth, int):
+def pieces(depth: Expr | int, *, invariant: bool = False) -> tuple[int, Expr | int]:
+    """Return (steps at a time, pieces), the pieces as equal as can be.
+
+    Those of an ``invariant`` product are the same, be the depth known or not.
+    """
+    if invariant or not isinstance(depth, int):
         return PIECE, ceil_quotient(depth, PIECE)
     steps = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), UNROLL) * UNROLL
     return steps, ceildiv(depth, steps)
+
+
+def added_to_nothing(value: Expr) -> Expr:
+    """Return 0 + x, as the sum of one piece is where there may be several: no zero is negative."""
+    zero = const(0, str(value.ty.dtype))
+    return prim.Add(value, zero)  # which the operator takes for x
 
 
 def steps_at_once(tile: Tile) -> int:

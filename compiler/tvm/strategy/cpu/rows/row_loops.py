@@ -31,6 +31,9 @@ _UNROLLED = 4
 """Elements of rows side by side that are written without a loop. Each is gathered by a load for a
 row, and the time of LLVM grows faster than the length of such code."""
 
+_INVARIANT_WAYS = 4
+"""Vectors at a time in any sweep whose order must not depend on what is computed in it."""
+
 _EXPENSIVE = 8
 """Instructions for a vector from which on its totals are folded into one register each."""
 
@@ -128,7 +131,7 @@ class RowLoops:
 
     def run(self, one: Sweep, start: Expr | int, count: Expr | int) -> list[Accumulator]:
         """Write a sweep over ``count`` places of a row's first dimension, from ``start`` on."""
-        ways = max(1, _ways(one) * self._context.lanes("float32") // self._lanes)
+        ways = max(1, self._ways(one) * self._context.lanes("float32") // self._lanes)
         totals = [
             Accumulator.of(self._context, node, self._lanes_of_total(one, tensor), ways)
             for tensor, node in one.reductions.items()
@@ -144,14 +147,29 @@ class RowLoops:
             self._last_dimension(loops, *spans[-1])
 
         extents = [extent for _, extent in spans[:-1]]
-        write_sums(self._context.block, extents, totals, body, self._left_in_totals(loops))
+        self._write_sums(extents, totals, body, self._left_in_totals(loops))
         return loops.totals
+
+    def _ways(self, one: Sweep) -> int:
+        return _INVARIANT_WAYS if self._context.invariant else _ways(one)
+
+    def _write_sums(
+        self,
+        extents: Sequence[Expr | int],
+        totals: Sequence[Accumulator],
+        body: Callable[[list[Expr]], None],
+        each: int = 1,
+    ) -> None:
+        context = self._context
+        write_sums(context.block, extents, totals, body, each, invariant=context.invariant)
 
     def _left_in_totals(self, loops: _OpenSweep) -> int:
         """Return how many elements of one last dimension a total takes that it does not put aside.
 
         At most: more than a few where all of its vectors are one block.
         """
+        if self._context.invariant:
+            return self._lanes
         size = self._context.size(self._program.inner[-1])
         groups = size // (self._lanes * loops.ways) if isinstance(size, int) else 0
         return max(self._lanes, (groups if groups <= BLOCK else 0) + loops.ways + 1)
@@ -159,11 +177,13 @@ class RowLoops:
     def _lanes_of_total(self, one: Sweep, tensor: Tensor) -> int:
         """Return one register's lanes where an element takes many registers to compute."""
         register = self._context.lanes(tensor.dtype)
+        if self._context.invariant:
+            return self._lanes
         return min(self._lanes, register) if one.cost > _EXPENSIVE else self._lanes
 
     def run_across(self, one: Sweep, width: int) -> list[Accumulator]:
         """Write a sweep over the ``width`` elements of as many rows as there are lanes."""
-        ways = min(2, width)
+        ways = 1 if self._context.invariant else min(2, width)
         nodes = one.reductions.values()
         totals = [Accumulator.of(self._context, node, self._lanes, ways) for node in nodes]
         loops = _OpenSweep(one, totals, ways)
@@ -174,7 +194,7 @@ class RowLoops:
                 self._element(loops, counters[0] * ways + way, way)()
 
         if groups:
-            write_sums(self._context.block, [groups], totals, group)
+            self._write_sums([groups], totals, group)
         for e in range(groups * ways, width):
             self._element(loops, e, e % ways)()
         return loops.totals
@@ -208,10 +228,11 @@ class RowLoops:
         ahead = self._read_in_place(loops, last) if not isinstance(rest, int) or rest else {}
         whole = block.bind(quotient(count, lanes), "whole")
         groups = block.bind(quotient(whole, ways), "groups")
-        write_sums(block, [groups], loops.totals, group)
+        self._write_sums([groups], loops.totals, group)
         if isinstance(whole, int) and isinstance(groups, int):
-            for way in range(whole - groups * ways):
-                vector(start + (groups * ways + way) * lanes, way)()
+            for number in range(whole - groups * ways):
+                way = 0 if self._context.invariant else number
+                vector(start + (groups * ways + number) * lanes, way)()
         else:
             with block.loop(whole - groups * ways, "v") as v:
                 vector(start + (groups * ways + v) * lanes, 0)()

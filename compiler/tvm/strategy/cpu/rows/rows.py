@@ -81,10 +81,10 @@ class _StageLoops:
         self._rows = context.size(product(program.rows))
         self._width = context.size(product(program.inner))
         self._lanes = _lanes(program, context)
-        self._wide = self._lanes * interleave_in_row(
-            _interleaving(program, context), self._lanes, self._last()
-        )
-        self._few = self._rows < 2 * context.target.cores
+        # One order of a row's sums, whatever else is computed, and however many rows there are.
+        most = 1 if context.invariant else _interleaving(program, context)
+        self._wide = self._lanes * interleave_in_row(most, self._lanes, self._last())
+        self._few = context.invariant or self._rows < 2 * context.target.cores
         self._long = self._width >= 2 * piece_elements(context)
         one_by_one = self._is_whole() and not self._is_across()
         self.taken = TakenOver.of(program, context) if one_by_one else _NOTHING
@@ -95,7 +95,8 @@ class _StageLoops:
 
     def _is_across(self) -> bool:
         """Return whether rows are computed side by side, as far as there are enough of them."""
-        is_short = isinstance(self._width, int) and self._width < _ACROSS * self._lanes
+        vectors = 1 if self._context.invariant else _ACROSS
+        is_short = isinstance(self._width, int) and self._width < vectors * self._lanes
         return is_short and len(self._program.rows) == len(self._program.inner) == 1
 
     def _last(self) -> Expr | int:
@@ -257,6 +258,8 @@ def _interleaving(program: RowProgram, context: Context) -> int:
 
 def _lanes(program: RowProgram, context: Context) -> int:
     """Return lanes for the narrowest dtype that is computed with; wider ones take two registers."""
+    if context.invariant:
+        return context.lanes("float32")
     roots = [t for one in program.sweeps for t in one.roots] + [
         t for values in program.values for t in values
     ]

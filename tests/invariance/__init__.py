@@ -1,0 +1,1 @@
+"""Whether the rows of invariant kernels have the same bits in any batch."""
