@@ -291,5 +291,3 @@ def _taken(
             if numbers is drawing.NUMBERS[-1]:
                 raise
     return inputs
-
-

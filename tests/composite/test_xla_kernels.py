@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite.kernels.decisions import Times
-from composite.kernels.timing import xla
+from composite.measuring import xla
+from composite.measuring.decisions import Times
 from tests.composite import xla_kernel_ops as ops
 from tests.composite.test_xla_processes import defined
 from tests.conftest import RunPython

@@ -9,8 +9,8 @@ import tensorflow as tf
 import composite
 from composite.binding.kernel_request import XLA_CPU, KernelRequest
 from composite.kernels import verdicts
-from composite.measuring.decisions import Times
 from composite.measuring import xla
+from composite.measuring.decisions import Times
 from tests.composite import xla_kernel_ops as ops
 
 X, W, B = (np.ones(shape, np.float32) for shape in ((32, 64), (64, 64), (64,)))
