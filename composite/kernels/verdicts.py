@@ -133,8 +133,8 @@ def measured(
     values_of_sizes = shapes.of_sizes(exact, sizes)
     if request.is_for_xla:  # a class of one call
         derived = request.op == function_op.NAME
-        times = xla.measured(*node, own, values_of_sizes)
-        yield xla.decided(times, asked, derived=derived)
+        found_by_xla = xla.measured(*node, own, values_of_sizes)
+        yield xla.decided(found_by_xla, asked, derived=derived)
         return
     settle = before is None  # which decides close results
     first = measure(*node, own, constants, values_of_sizes, device, settle=settle, fuses=fuses)
