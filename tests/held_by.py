@@ -16,6 +16,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/saving/test_info.py": "composite/cli/info.py",
     "tests/composite/measuring/test_measure.py": "drawing.py",
     "tests/composite/kernels/test_shipping.py": "composite/cli/cache.py",
+    "tests/composite/kernels/test_refusals.py": "targets.py",
     # Text in bodies.
     "tests/compiler/frontend/test_strings.py": (
         "messages.py composite/runtime/emit/texts composite/runtime/value/format"

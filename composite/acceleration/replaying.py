@@ -27,7 +27,7 @@ from composite.binding.records import CONSTANTS
 from composite.compiler.tvm import NotCovered
 from composite.compiler.tvm.ir.constants import Packed
 from composite.compiler_process.client import UNMADE
-from composite.kernels import memory, produce, verdicts, verify
+from composite.kernels import memory, produce, targets, verdicts, verify
 from composite.kernels.expansions import expand
 from composite.kernels.host import Refused
 from composite.ops import call, function_op, functions
@@ -198,7 +198,7 @@ def _replayed(file: Path, *, timed: bool) -> Replayed:
 def _judged(found: Replayed, dump: _Dump, *, timed: bool) -> Replayed:
     """What becomes of a region: its kernel, made and checked, and the dumped inputs."""
     try:
-        target = produce.target_of(dump.request)
+        target = targets.target_of(dump.request)
         request = _at_sizes(produce.sized(dump.request, target), dump.inputs)
         made, library = produce.compile_kernel(request, target)
     except (NotCovered, *UNMADE) as answer:

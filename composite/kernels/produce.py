@@ -33,6 +33,7 @@ from composite.kernels.chosen import NOTHING
 from composite.kernels.expansions import expand, expansion
 from composite.kernels.key import Identity, sha256, toolchain_key
 from composite.kernels.samples import Samples, samples_of
+from composite.kernels.targets import target_of
 from composite.kernels.verdicts import keep, put, stored, verdict
 from composite.measuring import turns
 from composite.progress import activity
@@ -158,22 +159,6 @@ def settled(
         return Outcome("kernel", "")
     both = f"{decision.times.kernel_us:.1f} us against {decision.times.expansion_us:.1f} us"
     return Outcome("expansion", f"measured slower: {both}")
-
-
-def target_of(request: KernelRequest) -> Target:
-    """The target of a request's kernel: this CPU, or the level of its GPU.
-
-    NotCovered for a GPU below the lowest supported level.
-    """
-    if not request.gpu:
-        return replace(Target.host(), invariant=request.invariant)
-    if request.invariant:
-        raise NotCovered("numerics='invariant': kernels for GPUs add up in an order of their own")
-    try:
-        allowed = tf.config.experimental.tensor_float_32_execution_enabled()
-        return CudaTarget.of_device(request.gpu, tensor_float_32=allowed)
-    except ValueError as error:
-        raise NotCovered(str(error)) from None
 
 
 def cached(request: KernelRequest, cache: Cache, key: str) -> tuple[KernelRecord, Path] | None:
