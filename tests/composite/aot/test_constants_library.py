@@ -40,7 +40,7 @@ def _trust_what_cannot_run(patch: pytest.MonkeyPatch) -> None:
         return Decision(32, (Point(32, Times(1, 2, 0.5, 0.5, 0.5), kernel_wins=True),))
 
     targets = [build_options.BuildTarget(Target.of(level, HOST.cores)) for level in LEVELS]
-    patch.setattr(build_options, "build_targets", lambda _: targets)
+    patch.setattr(build_options, "build_targets", lambda *_: targets)
     patch.setattr(produce, "check", checked)
     patch.setattr(verdicts, "measured_library", timed)
 
