@@ -180,3 +180,24 @@ def test_a_library_for_gpus_is_refused(tmp_path):
         composite.build(source, tmp_path / "lib", targets=["cuda:sm_90"], numerics="invariant")
     with pytest.raises(ValueError, match="'fast' or 'invariant'"):
         composite.build(source, tmp_path / "lib", numerics="strict")
+
+
+@pytest.mark.slow
+def test_what_xla_compiles_has_the_bits_of_nodes():
+    before = composite.stats()
+    with composite.options(numerics="invariant"):
+        compiled = tf.function(lambda x: layer(x, W, B), jit_compile=True, autograph=False)
+        assert_rows_are_those_of_the_whole(compiled)
+        assert np.asarray(compiled(X)).tobytes() == np.asarray(layer(X, W, B)).tobytes()
+        said = composite.explain(layer, X, W, B).xla
+    counted = composite.stats() - before
+    assert counted["xla_kernel_nodes"] == counted["xla_nodes"] > 1
+    assert said.startswith("kernel"), said
+
+
+def test_what_has_no_invariant_kernel_is_compiled_by_xla_as_it_is():
+    with composite.options(numerics="invariant"):
+        compiled = tf.function(without_kernel, jit_compile=True, autograph=False)
+        found = compiled(X[:3, :40])
+        assert composite.explain(without_kernel, X[:3, :40]).xla.startswith("expansion")
+    np.testing.assert_allclose(found, without_kernel(X[:3, :40]), rtol=1e-3, atol=1e-5)
