@@ -104,10 +104,12 @@ class _Writer:
             self._context.store(tensor, at, access.compute(tensor, at))
 
     def _in_blocks(self, at: list[Index], lanes: int) -> Expr:
-        block = self._context.block
         total = Accumulator(self._context, _SUM, self._dtype, lanes, 1)
         write_sums(
-            block, [self._inner], [total], lambda k: total.add(0, self._product(at, k[0], lanes))
+            self._context,
+            [self._inner],
+            [total],
+            lambda k: total.add(0, self._product(at, k[0], lanes)),
         )
         return total.total()
 

@@ -167,28 +167,27 @@ class Accumulator:
         return block.let(self._apply(block, self._folded(self.total(), 1), single))
 
 
-def write_sums(  # noqa: PLR0913 - loops, and how they are cut
-    block: Block,
+def write_sums(
+    context: Context,
     extents: Sequence[Expr | int],
     totals: Sequence[Accumulator],
     body: Callable[[list[Expr]], None],
     each: int = 1,
-    *,
-    invariant: bool = False,
 ) -> None:
     """Write loops whose body adds to totals, which are put aside after each block.
 
     Args:
-        block: What is written into.
+        context: What the loops are written for. In an invariant kernel blocks are of the innermost
+            loop, be its extent known or not.
         extents: Of the loops, the innermost last.
         totals: What the body adds to.
         body: Receives the counters.
         each: How many elements each total takes in the body.
-        invariant: Whether blocks are of the innermost loop, be its extent known or not.
     """
+    block = context.block
     sums = [t for t in totals if t.has_blocks]
     cut, size = _cut(extents, each) if sums else (len(extents), 1)
-    if sums and extents and invariant:
+    if sums and extents and context.invariant:
         cut, size = len(extents) - 1, max(1, BLOCK // each)
     with ExitStack() as stack:
         at = [stack.enter_context(block.loop(extent, "k")) for extent in extents[:cut]]

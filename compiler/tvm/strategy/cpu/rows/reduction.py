@@ -12,7 +12,7 @@ each column several times. Otherwise lanes run along the last dimension and are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 
@@ -133,16 +133,6 @@ class _Loops:
         body = partial(self._narrow, inner=inner, operands=merged)
         tasks(context, elements(shape[:-1], context), cycles, body)
 
-    def _write_sums(
-        self,
-        extents: Sequence[Expr | int],
-        totals: Sequence[Accumulator],
-        body: Callable[[list[Expr]], None],
-        each: int = 1,
-    ) -> None:
-        context = self._context
-        write_sums(context.block, extents, totals, body, each, invariant=context.invariant)
-
     def _kept(self, flat: Expr | int) -> list[Index]:
         return unflatten(self._context, flat, self._stage.shape) if self._stage.shape else []
 
@@ -182,7 +172,7 @@ class _Loops:
         def body(summed: list[Expr]) -> None:
             self._add(totals, self._source(kept, summed))
 
-        self._write_sums(self._extents(self._axes), totals, body)
+        write_sums(self._context, self._extents(self._axes), totals, body)
         self._write_epilogue(kept, [total.result() for total in totals])
 
     def _add(self, totals: Sequence[Accumulator], at: list[Index]) -> None:
@@ -202,7 +192,7 @@ class _Loops:
                 lane = Lane(block.bind(counters[0] * lanes), lanes)
                 self._add([total], self._source(kept, [*outer, lane]))
 
-            self._write_sums([whole], [total], vector)
+            write_sums(self._context, [whole], [total], vector)
             with block.loop(rest, "ke") as e:
                 at = self._source(kept, [*outer, whole * lanes + e])
                 (element,) = self._read(at, self._operands)
@@ -210,7 +200,7 @@ class _Loops:
 
         is_block = isinstance(whole, int) and whole <= BLOCK and not self._context.invariant
         each = max(lanes, int(whole)) if is_block else lanes
-        self._write_sums(self._extents(self._axes[:-1]), [total], row, each)
+        write_sums(self._context, self._extents(self._axes[:-1]), [total], row, each)
         self._write_epilogue(kept, [total.result()])
 
     def _kept_outer(self, row: Expr) -> list[Index]:
@@ -273,14 +263,14 @@ class _Loops:
                     total.add(0, value, skipped)
 
         def run(outer: list[Expr]) -> None:
-            self._write_sums([whole], flat, lambda at: add(outer, at[0] * width))
+            write_sums(self._context, [whole], flat, lambda at: add(outer, at[0] * width))
             rest = remainder(size, width)
             with block.when(rest != 0 if isinstance(rest, int) else index(rest) > 0):
                 add(outer, size - width, width - rest)
 
         is_block = isinstance(whole, int) and whole <= BLOCK and not self._context.invariant
         each = max(1, int(whole)) if is_block else BLOCK
-        self._write_sums(self._extents(self._axes[:-1]), flat, run, each)
+        write_sums(self._context, self._extents(self._axes[:-1]), flat, run, each)
 
     def _columns(self, row: Expr, at: Expr, inner: Expr | int, vectors: int) -> None:
         """Sum a block of neighbouring columns; the last vectors overlap their neighbours."""
@@ -298,7 +288,9 @@ class _Loops:
                 for start, own in zip(starts, totals, strict=True):
                     self._add(own, self._source([*kept_outer, Lane(start, lanes)], summed))
 
-            self._write_sums(self._extents(self._axes), [*chain.from_iterable(totals)], body)
+            write_sums(
+                self._context, self._extents(self._axes), [*chain.from_iterable(totals)], body
+            )
             for start, own in zip(starts, totals, strict=True):
                 sums = [total.total() for total in own]
                 self._write_epilogue([*kept_outer, Lane(start, lanes)], sums)

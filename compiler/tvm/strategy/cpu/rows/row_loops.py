@@ -147,21 +147,11 @@ class RowLoops:
             self._last_dimension(loops, *spans[-1])
 
         extents = [extent for _, extent in spans[:-1]]
-        self._write_sums(extents, totals, body, self._left_in_totals(loops))
+        write_sums(self._context, extents, totals, body, self._left_in_totals(loops))
         return loops.totals
 
     def _ways(self, one: Sweep) -> int:
         return _INVARIANT_WAYS if self._context.invariant else _ways(one)
-
-    def _write_sums(
-        self,
-        extents: Sequence[Expr | int],
-        totals: Sequence[Accumulator],
-        body: Callable[[list[Expr]], None],
-        each: int = 1,
-    ) -> None:
-        context = self._context
-        write_sums(context.block, extents, totals, body, each, invariant=context.invariant)
 
     def _left_in_totals(self, loops: _OpenSweep) -> int:
         """Return how many elements of one last dimension a total takes that it does not put aside.
@@ -194,7 +184,7 @@ class RowLoops:
                 self._element(loops, counters[0] * ways + way, way)()
 
         if groups:
-            self._write_sums([groups], totals, group)
+            write_sums(self._context, [groups], totals, group)
         for e in range(groups * ways, width):
             self._element(loops, e, e % ways)()
         return loops.totals
@@ -228,7 +218,7 @@ class RowLoops:
         ahead = self._read_in_place(loops, last) if not isinstance(rest, int) or rest else {}
         whole = block.bind(quotient(count, lanes), "whole")
         groups = block.bind(quotient(whole, ways), "groups")
-        self._write_sums([groups], loops.totals, group)
+        write_sums(self._context, [groups], loops.totals, group)
         if isinstance(whole, int) and isinstance(groups, int):
             for number in range(whole - groups * ways):
                 way = 0 if self._context.invariant else number
