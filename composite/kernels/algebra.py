@@ -46,11 +46,12 @@ def uncovered(why: object) -> str:
 def compared(library: Path, kernel: Kernel, samples: Iterable[Sample]) -> str:
     """The result of the comparison: that the kernel is equal, or why it was not compared.
 
-    Raises Mismatch if its results differ from those of the body.
+    `samples`: one for each list of shapes. Raises Mismatch if its results differ from those of the
+    body.
     """
     equal = False
     why = "it leaves all inputs to the expansion"
-    for sample in _by_shapes(samples):
+    for sample in samples:
         try:
             equal |= _is_equal(library, kernel, sample)
         except NotCovered as answer:
@@ -62,15 +63,6 @@ def compared(library: Path, kernel: Kernel, samples: Iterable[Sample]) -> str:
 
 class _Larger(Exception):  # noqa: N818 - says what is large
     pass
-
-
-def _by_shapes(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """The first sample of each list of shapes."""
-    seen: list[Sequence[tuple[int, ...]]] = []
-    for sample in samples:
-        if sample.shapes not in seen:
-            seen.append(sample.shapes)
-            yield sample
 
 
 def _is_equal(library: Path, kernel: Kernel, sample: Sample) -> bool:

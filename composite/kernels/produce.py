@@ -347,7 +347,9 @@ def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accur
 
     A kernel with programs over the ring is also compared by algebra.
     """
-    samples = samples_of(request, kernel.minimums, kernel.divisors, telling=kernel.telling)
+    samples = samples_of(
+        request, kernel.minimums, kernel.divisors, telling=kernel.telling, keeps=False
+    )
     found = compare(verify.Oracle(samples), kernel, library)
     if not kernel.ring_programs and not kernel.no_ring_programs:
         return found
@@ -359,7 +361,7 @@ def by_algebra(kernel: Kernel, samples: Samples) -> str:
     if not kernel.ring_programs:
         return algebra.uncovered(kernel.no_ring_programs)
     with account.step("algebra"), memory.file(kernel.ring_programs) as path:
-        return algebra.compared(path, kernel, samples)
+        return algebra.compared(path, kernel, samples.firsts())
 
 
 def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accuracy:

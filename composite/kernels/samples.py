@@ -6,6 +6,7 @@ Not for: which numbers these are (reference/adversarial.py), and whether a kerne
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -48,26 +49,31 @@ class Sample(NamedTuple):
 class Samples:
     """Samples of given shapes, computed on first use and kept for other kernels."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - shapes, and what is compared with them
         self,
         expansions: Callable[[Sequence[tuple[int, ...]]], Any],
         cases: Sequence[Sequence[tuple[int, ...]]],
         sizes: Sequence[int] = (),
         arithmetic: Arithmetic = CPU,
         further: Sequence[Sequence[tuple[int, ...]]] = (),
+        *,
+        keeps: bool = True,
     ) -> None:
         """`expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes.
 
         The last of the `cases` has adversarial inputs too. `sizes`: the inputs that have a value
         instead of a shape in each case. `arithmetic`: that of the kernels' device. `further`:
-        cases that the expansion may reject.
+        cases that the expansion may reject. `keeps`: whether several kernels are compared with
+        them.
         """
         self._expansions = expansions
         self._cases = cases
         self._sizes = sizes
         self._arithmetic = arithmetic
         self._further = [one for one in further if one not in cases]
+        self._most_kept = _KEPT if keeps else 0
         self._kept: list[Sample] = []
+        self._firsts: list[Sample] = []
 
     def __iter__(self) -> Iterator[Sample]:
         """Yields the samples, always in the same order."""
@@ -76,13 +82,23 @@ class Samples:
             return
         found: list[Sample] = []
         size = 0
+        firsts: list[Sample] = []
         for sample in self._computed():
             size += sample.size
-            if size <= _KEPT:
+            if size <= self._most_kept:
                 found.append(sample)
+            if all(sample.shapes != one.shapes for one in firsts):
+                firsts.append(sample)
             yield sample
-        if size <= _KEPT:
+        self._firsts = firsts
+        if size <= self._most_kept:
             self._kept = found
+
+    def firsts(self) -> list[Sample]:
+        """The first sample of each list of shapes, which are kept in any case."""
+        if not self._firsts:
+            collections.deque(self, 0)
+        return self._firsts
 
     def _computed(self) -> Iterator[Sample]:
         for number, case in enumerate(self._cases):
@@ -184,17 +200,19 @@ def _overflow_alike(expected: Array, reference: Reference) -> bool:
     return bool((np.isfinite(expected) == np.isfinite(exact)).all())
 
 
-def samples_of(
+def samples_of(  # noqa: PLR0913 - as Samples
     request: KernelRequest,
     minimums: Sequence[int],
     divisors: Sequence[int] = (),
     arithmetic: Arithmetic = CPU,
     telling: Sequence[Sequence[int]] = (),
+    *,
+    keeps: bool = True,
 ) -> Samples:
     """The samples for the kernels of a request: the sizes of its call, and awkward ones.
 
     `minimums` and `divisors` cover all of the kernels. `telling`: further values of the symbols,
-    used where the expansion accepts them.
+    used where the expansion accepts them. `keeps`: as Samples.
     """
     dims = request.in_shapes
     names = shapes.symbols(dims)
@@ -207,4 +225,5 @@ def samples_of(
         request.size_inputs,
         arithmetic,
         [shapes.substitute(dims, dict(zip(names, values, strict=True))) for values in telling],
+        keeps=keeps,
     )

@@ -139,3 +139,18 @@ def test_samples_are_the_same_each_time():
     first, again = list(samples), list(samples)
     assert len(first) > 5
     assert all(a is b for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_the_first_of_each_shape_is_kept(keeps: bool) -> None:
+    spec = tf.TensorSpec((None, 3), tf.float32)
+    cases: list[list[tuple[int, ...]]] = [[(2, 3)], [(5, 3)]]
+    samples = Samples(lambda _: library_of(lambda x: x * 2.0, [spec]), cases, keeps=keeps)
+    drawn = list(samples)
+    firsts = samples.firsts()
+    assert [sample.shapes for sample in firsts] == cases
+    assert firsts[0] is drawn[0]
+    assert len(drawn) > len(firsts)
+    assert bool(samples._kept) is keeps
+    anew = Samples(lambda _: library_of(lambda x: x * 2.0, [spec]), cases, keeps=keeps)
+    assert [sample.shapes for sample in anew.firsts()] == cases
