@@ -1,14 +1,13 @@
 #include "composite/runtime/direct/direct_op.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/direct/step_container.h"
-#include "composite/runtime/instantiate/inline_run.h"
 #include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/lib/random/random.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 #include "tsl/profiler/lib/traceme.h"
@@ -32,8 +31,6 @@ absl::StatusOr<std::shared_ptr<const DirectOp>> DirectOp::Make(FunctionLibraryRu
   }
   made->arguments_ = kernel.input_types();
   made->results_ = kernel.output_types();
-  made->input_places_.resize(made->arguments_.size());
-  made->output_places_.resize(made->results_.size());
   return std::shared_ptr<const DirectOp>(std::move(made));
 }
 
@@ -48,28 +45,14 @@ absl::Status DirectOp::Call(absl::Span<const Tensor* const> arguments,
   // Nobody writes to a tensor that has another owner.
   for (const Tensor* one : arguments) inputs.emplace_back(const_cast<Tensor*>(one));
   tensorflow::Device* const device = own_->device();
-  OpKernelContext::Params params;
-  params.step_id = -static_cast<int64_t>(tensorflow::random::New64() >> 1);
-  StepContainer container(*device, params.step_id);
-  params.step_container = &container;
-  params.op_kernel = &kernel;
-  params.device = device;
-  params.resource_manager = device->resource_manager();
-  params.function_library = own_->runtime();
-  params.runner = InlineRunner();
-  params.run_all_kernels_inline = true;
-  params.inputs = inputs;
-  params.input_alloc_attrs = input_places_;
-  params.output_attr_array = output_places_.data();
+  const int64_t step = OwnKernel::NewStep();
+  StepContainer container(*device, step);
+  OpKernelContext::Params params = own_->ParamsOf(step, &container, inputs);
   OpKernelContext context(&params, static_cast<int>(results.size()));
   device->Compute(&kernel, &context);
   TF_RETURN_IF_ERROR(context.status());
   for (size_t i = 0; i < results.size(); ++i) {
-    const Tensor* const made = context.mutable_output(static_cast<int>(i));
-    if (made == nullptr) {
-      return absl::InternalError(absl::StrCat(kernel.type_string(), " has no output ", i));
-    }
-    results[i] = *made;
+    TF_ASSIGN_OR_RETURN(results[i], own_->OutputOf(&context, static_cast<int>(i)));
   }
   return absl::OkStatus();
 }

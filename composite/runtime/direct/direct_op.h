@@ -3,14 +3,12 @@
 #define COMPOSITE_RUNTIME_DIRECT_DIRECT_OP_H_
 
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "composite/runtime/direct/direct_call.h"
 #include "composite/runtime/direct/own_kernel.h"
-#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -31,8 +29,6 @@ class DirectOp : public DirectCall {
   DirectOp() = default;
 
   std::unique_ptr<const OwnKernel> own_;
-  std::vector<tensorflow::AllocatorAttributes> input_places_;
-  std::vector<tensorflow::AllocatorAttributes> output_places_;
 };
 
 }  // namespace composite

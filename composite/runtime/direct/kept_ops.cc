@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
@@ -12,8 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/direct/own_kernel.h"
 #include "composite/runtime/direct/step_container.h"
-#include "composite/runtime/instantiate/inline_run.h"
-#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -21,7 +18,6 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/framework/variant_encode_decode.h"
-#include "tensorflow/core/lib/random/random.h"
 
 namespace composite {
 namespace {
@@ -98,29 +94,15 @@ class KeptCall {
       : own_(std::move(own)),
         outer_(outer),
         done_(std::move(done)),
-        step_(-static_cast<int64_t>(tensorflow::random::New64() >> 1)),
+        step_(OwnKernel::NewStep()),
         container_(*own_->device(), step_) {
-    OpKernel& kernel = own_->kernel();
     // The outer node has these tensors until it is done.
     for (int i = 1; i < outer->num_inputs(); ++i) {
       inputs_.emplace_back(const_cast<Tensor*>(&outer->input(i)));
     }
-    input_places_.resize(inputs_.size());
-    output_places_.resize(kernel.num_outputs());
-    params_.step_id = step_;
-    params_.step_container = &container_;
-    params_.op_kernel = &kernel;
-    params_.device = own_->device();
-    params_.resource_manager = own_->device()->resource_manager();
-    params_.function_library = own_->runtime();
+    params_ = own_->ParamsOf(step_, &container_, inputs_);
     params_.cancellation_manager = outer->cancellation_manager();
-    // Nodes run one after the other on this thread, as a chain of them does in any graph.
-    params_.runner = InlineRunner();
-    params_.run_all_kernels_inline = true;
-    params_.inputs = inputs_;
-    params_.input_alloc_attrs = input_places_;
-    params_.output_attr_array = output_places_.data();
-    context_ = std::make_unique<OpKernelContext>(&params_, kernel.num_outputs());
+    context_ = std::make_unique<OpKernelContext>(&params_, own_->kernel().num_outputs());
   }
 
   static void Run(std::shared_ptr<KeptCall> call) {
@@ -139,13 +121,9 @@ class KeptCall {
   void Finish() {
     absl::Status status = context_->status();
     for (int i = 0; status.ok() && i < context_->num_outputs(); ++i) {
-      const Tensor* const made = context_->mutable_output(i);
-      if (made == nullptr) {
-        status =
-            absl::InternalError(absl::StrCat(own_->kernel().type_string(), " has no output ", i));
-      } else {
-        outer_->set_output(i, *made);
-      }
+      const absl::StatusOr<Tensor> made = own_->OutputOf(context_.get(), i);
+      status = made.status();
+      if (made.ok()) outer_->set_output(i, *made);
     }
     if (!status.ok()) outer_->SetStatus(status);
     done_();
@@ -157,8 +135,6 @@ class KeptCall {
   const int64_t step_;
   StepContainer container_;
   absl::InlinedVector<TensorValue, 8> inputs_;
-  absl::InlinedVector<tensorflow::AllocatorAttributes, 8> input_places_;
-  std::vector<tensorflow::AllocatorAttributes> output_places_;
   OpKernelContext::Params params_;
   std::unique_ptr<OpKernelContext> context_;
 };

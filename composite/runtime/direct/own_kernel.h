@@ -2,14 +2,20 @@
 #ifndef COMPOSITE_RUNTIME_DIRECT_OWN_KERNEL_H_
 #define COMPOSITE_RUNTIME_DIRECT_OWN_KERNEL_H_
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
+#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/tensor.h"
 
 namespace composite {
 
@@ -24,6 +30,14 @@ class OwnKernel {
   tensorflow::FunctionLibraryRuntime* runtime() const { return runtime_; }
   tensorflow::Device* device() const { return runtime_->device(); }
 
+  static int64_t NewStep();
+  // Of a call on its caller's thread. `container` and `inputs` must outlive it.
+  tensorflow::OpKernelContext::Params ParamsOf(
+      int64_t step, tensorflow::ScopedStepContainer* container,
+      absl::Span<const tensorflow::TensorValue> inputs) const;
+  // An output of a call that is done.
+  absl::StatusOr<tensorflow::Tensor> OutputOf(tensorflow::OpKernelContext* context, int i) const;
+
  private:
   OwnKernel() = default;
 
@@ -31,6 +45,8 @@ class OwnKernel {
   std::unique_ptr<tensorflow::ProcessFunctionLibraryRuntime> process_;
   tensorflow::FunctionLibraryRuntime* runtime_ = nullptr;
   std::unique_ptr<tensorflow::OpKernel> kernel_;
+  std::vector<tensorflow::AllocatorAttributes> input_places_;
+  std::vector<tensorflow::AllocatorAttributes> output_places_;
 };
 
 }  // namespace composite
