@@ -68,11 +68,6 @@ class Axpy(ThinProduct):
 
 
 class _Writer(ThinWriter):
-    def __init__(self, product: Product, matrices: Matrices, context: Context) -> None:
-        super().__init__(context)
-        self._product = product
-        self._matrices = matrices
-
     def tasks(self) -> Tasks:
         """Return the tasks."""
         product, context, matrices = self._product, self.context, self._matrices

@@ -108,6 +108,11 @@ class ThinProduct(ABC):
 class ThinWriter(TaskWriter):
     """The writer of a product of a few rows, each task of which makes some columns."""
 
+    def __init__(self, product: Product, matrices: Matrices, context: Context) -> None:
+        super().__init__(context)
+        self._product = product
+        self._matrices = matrices
+
     @abstractmethod
     def tasks(self) -> Tasks:
         """Return the tasks."""
