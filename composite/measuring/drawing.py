@@ -5,7 +5,7 @@ Not for: the inputs that kernels are checked on (kernels/samples.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,30 @@ def copies(arrays: Sequence[Any], count: int, device: str) -> list[Any]:
     """Copies of the same numbers, since drawing new ones takes longer than measuring."""
     with tf.device(device):
         return [tf.constant(array.copy()) for _ in range(count) for array in arrays]
+
+
+def accepted(
+    functions: Sequence[Callable[..., Any]],
+    specs: Sequence[tf.TensorSpec],
+    sizes: Sequence[int | None],
+    count: int,
+    device: str,
+) -> list[Any]:
+    """Inputs for so many calls that the functions accept; each function has run once on them.
+
+    Raises InvalidArgumentError if they accept none of NUMBERS.
+    """
+    inputs: list[Any] = []
+    for numbers in NUMBERS:
+        inputs = copies(drawn(specs, sizes, numbers), count, device)
+        try:
+            for function in functions:
+                function(*inputs)
+            break
+        except tf.errors.InvalidArgumentError:
+            if numbers is NUMBERS[-1]:
+                raise
+    return inputs
 
 
 def draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:

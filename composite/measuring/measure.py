@@ -280,14 +280,4 @@ def _taken(
     sizes: Sequence[int | None],
 ) -> list[Any]:
     """Inputs for all copies that the functions accept; each function has run once on them."""
-    for numbers in drawing.NUMBERS:
-        found = drawing.drawn(specs, sizes, numbers)
-        inputs = drawing.copies(found, copies, functions[0].device)
-        try:
-            for function in functions:
-                function(*inputs)
-            break
-        except tf.errors.InvalidArgumentError:
-            if numbers is drawing.NUMBERS[-1]:
-                raise
-    return inputs
+    return drawing.accepted(functions, specs, sizes, copies, functions[0].device)

@@ -90,14 +90,19 @@ def trace(
     definition = FunctionDef()
     definition.CopyFrom(traced.function_def)
     passing = {n.name: n.input[0] for n in definition.node_def if n.op == "Identity"}
+    nodes = [node for node in definition.node_def if node.name not in passing]
+    for node in nodes:
+        node.input[:] = [_source(x, passing) for x in node.input]
     results = [definition.ret[y.name] for y in definition.signature.output_arg]
     sources = [_source(y, passing) for y in results]
+    del definition.node_def[:]
+    definition.node_def.extend(nodes)
     return Call(definition, traced, sources, device, constants, held)
 
 
 def _source(result: str, passing: Mapping[str, str]) -> str:
     """What a result is a copy of."""
-    while (name := result.split(":", maxsplit=1)[0]) in passing:
+    while (name := _node_of(result)) in passing:
         result = passing[name]
     return result
 
@@ -111,8 +116,7 @@ def _repeated(one: Call, copies: int) -> FunctionDef:
     for copy in range(copies):
         before = [f"^{_node_of(y)}" for y in results[-1:] if ":" in y]
         for node in one.definition.node_def:
-            if node.op != "Identity":
-                made.node_def.append(_copied(node, one, copy, before))
+            made.node_def.append(_copied(node, one, copy, before))
         results += [_renamed(y, copy) for y in one.results]
     _add_results(made, one, results)
     return made
@@ -174,9 +178,9 @@ def _add_results(made: FunctionDef, one: Call, results: Sequence[str]) -> None:
 class Function:
     """A function whose calls return when the device has finished.
 
-    It is called as an op. A call of a tf.function takes 17 us per argument in Python, and a thread
-    of TensorFlow's inter-op pool, all of which may be held by nodes that wait for the kernel. What
-    TensorFlow has made of it ends with it on a CPU, and with the process on a GPU.
+    It is called as an op. A call of a tf.function takes time in Python for each argument, and a
+    thread of TensorFlow's inter-op pool, all of which may be held by nodes that wait for the
+    kernel. What TensorFlow has made of it ends with it on a CPU, and with the process on a GPU.
     """
 
     def __init__(

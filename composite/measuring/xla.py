@@ -11,6 +11,7 @@ Not for: kernels in nodes that TensorFlow runs (measure.py).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -52,7 +53,9 @@ def measured(
             _Loop(op_name, arguments, {**stamps, **measure.route(backend)}, constants, copies)
             for backend in ("tvm", "tf")
         ]
-        inputs = _taken(loops, specs, copies)
+        once = [functools.partial(loop, 1) for loop in loops]
+        no_sizes = [None] * len(specs)  # they are constants of the loops
+        inputs = drawing.accepted(once, specs, no_sizes, copies, repeated.HOST)
         one = _seconds_of_trip(loops, inputs)
         trips = min(max(math.ceil(_CHAIN / one), 1), _MOST_TRIPS)
     kernel, expansion = ((lambda *xs, loop=loop: loop(trips, *xs)) for loop in loops)
@@ -135,22 +138,6 @@ class _Loop:
 def _scaled(x: Any, token: Any) -> Any:
     """An elementwise op, of one multiplication."""
     return x * tf.cast(token, x.dtype)
-
-
-def _taken(loops: Sequence[_Loop], specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
-    """Inputs that both loops accept; each has run one trip on them."""
-    inputs: list[Any] = []
-    for numbers in drawing.NUMBERS:
-        drawn = drawing.drawn(specs, [None] * len(specs), numbers)
-        inputs = drawing.copies(drawn, copies, repeated.HOST)
-        try:
-            for loop in loops:
-                loop(1, *inputs)
-            break
-        except tf.errors.InvalidArgumentError:
-            if numbers is drawing.NUMBERS[-1]:
-                raise
-    return inputs
 
 
 def _seconds_of_trip(loops: Sequence[_Loop], inputs: Sequence[Any]) -> float:

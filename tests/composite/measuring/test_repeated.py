@@ -89,3 +89,14 @@ def test_only_calls_that_can_be_optimized_are():
         for way in (True, False)
     ]
     assert [options.disable_meta_optimizer for options in off] == [False, True]
+
+
+def test_copies_within_a_call_are_left_out():
+    """A node that read a copy reads what that is a copy of."""
+    one = repeated.trace(lambda x, y: tf.identity(tf.identity(x) * 2.0) + y, [_X, _X], "CPU:0")
+    function = one.times(2)
+    assert all(node.op != "Identity" for node in function.definition.node_def)
+    given = [tf.constant([i + 1.0, i + 2.0]) for i in range(4)]
+    for copy, found in enumerate(_called(function, given)):
+        x, y = given[2 * copy : 2 * copy + 2]
+        np.testing.assert_array_equal(found, x * 2.0 + y)
