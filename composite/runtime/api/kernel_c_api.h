@@ -86,10 +86,10 @@ COMPOSITE_EXPORT int composite_stats(const char* request, size_t size, composite
  * (s), the TF op, and replaces (b). */
 COMPOSITE_EXPORT int composite_explain(const char* request, size_t size, composite_buffer* reply);
 
-/* NodeDef attrs backend (s) "", auto, tvm, tf; numerics (s) "", fast, strict; xla (s) "",
- * never, or seconds; thread (b): of the calling thread, otherwise of the process -> NodeDef: the
- * previous backend, numerics and xla. "" is not set: the thread then has the process's option, and
- * that is "auto". */
+/* NodeDef attrs backend (s) "", auto, tvm, tf; numerics (s) "", fast, strict, invariant; xla (s)
+ * "", never, or seconds; thread (b): of the calling thread, otherwise of the process -> NodeDef:
+ * the previous backend, numerics and xla. "" is not set: the thread then has the process's option,
+ * and that is "auto". */
 COMPOSITE_EXPORT int composite_set_options(const char* request, size_t size,
                                            composite_buffer* reply);
 
