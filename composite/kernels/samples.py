@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -105,7 +104,7 @@ class Samples:
             yield from self._of(case, number, all_kinds=number == len(self._cases) - 1)
         for number, case in enumerate(self._further, len(self._cases)):
             with contextlib.suppress(tf.errors.OpError):
-                yield from itertools.islice(self._of(case, number, all_kinds=False), 1)
+                yield from self._of(case, number, all_kinds=False)
 
     def _of(
         self, case: Sequence[tuple[int, ...]], number: int, *, all_kinds: bool

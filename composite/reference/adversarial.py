@@ -83,7 +83,9 @@ def draws(  # noqa: PLR0913 - of which tensors, how many, and what is computed w
     fed_back: bool = False,
     tensor_float_32: bool = False,
 ) -> Iterator[Draw]:
-    """Inputs of each kind; ordinary ones alone unless `all_kinds`, or where nothing is floating.
+    """Inputs of each kind; ordinary and small ones alone unless `all_kinds`.
+
+    Small ones meet the constants that results are compared with, which few ordinary ones do.
 
     takes_long: whether the expansion does, which is asked after the first draw.
     fed_back: whether a loop multiplies what it made with inputs again. Matrices are then as those
@@ -94,12 +96,11 @@ def draws(  # noqa: PLR0913 - of which tensors, how many, and what is computed w
     random = np.random.default_rng(seed)
     arrays = _arrays(_shifted, dtypes, shapes, random, fed_back=fed_back)
     yield Draw("ordinary inputs", arrays)
-    kinds: dict[str, Callable[..., Array]] = {}
-    kinds |= {"inputs of ten bits": _of_ten_bits} if tensor_float_32 else {}
     floating = [i for i, dtype in enumerate(dtypes) if dtype.is_floating]
     small = sum(int(np.prod(shape)) for shape in shapes) <= MANY and not takes_long()
-    if all_kinds and floating:
-        kinds |= {"inputs of mixed magnitudes": _mixed} | (_OTHERS if small else {})
+    kinds: dict[str, Callable[..., Array]] = {}
+    kinds |= {"inputs of ten bits": _of_ten_bits} if tensor_float_32 else {}
+    kinds |= _kinds(all_kinds=all_kinds, small=small) if floating else {}
     if len({(dtypes[i], shapes[i]) for i in floating}) == len(floating):
         kinds.pop("equal inputs", None)
     share = {"equal inputs": 1.0, "inputs of mixed magnitudes": 0.0 if small else 0.25}
@@ -128,6 +129,12 @@ def draws(  # noqa: PLR0913 - of which tensors, how many, and what is computed w
                 arrays[i].flat[random.integers(arrays[i].size)] = special
                 kind = f"inputs with a {special} in input {i}"
                 yield Draw(kind, arrays, special=True, fed_back=fed_back)
+
+
+def _kinds(*, all_kinds: bool, small: bool) -> dict[str, Callable[..., Array]]:
+    if all_kinds:
+        return {"inputs of mixed magnitudes": _mixed} | (_OTHERS if small else {})
+    return {"small inputs": _small} if small else {}
 
 
 def without_zeros(draw: Draw) -> Draw:
