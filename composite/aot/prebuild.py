@@ -225,11 +225,11 @@ def decisions_of(kernels: Mapping[str, KernelTiming]) -> dict[str, Decision]:
     found = {}
     for name, timing in kernels.items():
         columns = (timing.sizes, timing.kernel_times, timing.expansion_times, timing.kernel_wins)
-        points = tuple(
-            Point(size, Times(kernel, expansion, *[kernel / max(expansion, 1e-3)] * 3), wins)
-            for size, kernel, expansion, wins in zip(*columns, strict=True)
-        )
-        found[name] = Decision(timing.asked, points)
+        points = []
+        for size, kernel, expansion, wins in zip(*columns, strict=True):
+            ratio = kernel / max(expansion, 1e-3)
+            points.append(Point(size, Times(kernel, expansion, ratio, ratio, ratio), wins))
+        found[name] = Decision(timing.asked, tuple(points))
     return found
 
 

@@ -27,7 +27,17 @@ from composite.compiler.tvm.target import CudaTarget
 from composite.compiler_process import client
 from composite.compiler_process.client import Stopped
 from composite.compiler_process.tasks import Loops, Made
-from composite.kernels import algebra, chosen, cpu, gpu, memory, refusals, shapes, verify
+from composite.kernels import (
+    algebra,
+    chosen,
+    cpu,
+    gpu,
+    memory,
+    refusals,
+    second_looks,
+    shapes,
+    verify,
+)
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.expansions import expand, expansion
@@ -155,6 +165,8 @@ def settled(
         keep(made)
         return Outcome("kernel", "")
     decision = verdict(cache, key, made, request, stopping)
+    if decision.doubtful:
+        second_looks.want(cache, key, made, request)
     if decision.kernel_wins:
         return Outcome("kernel", "")
     both = f"{decision.times.kernel_us:.1f} us against {decision.times.expansion_us:.1f} us"

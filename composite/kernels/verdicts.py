@@ -1,7 +1,8 @@
 """Gives an installed kernel its verdict, from a new measurement or from an earlier one.
 
 The size of the requested call is measured first, and its verdict is used while other sizes of the
-class are measured. Results in the cache are final: a kernel is measured once on a machine.
+class are measured. Results in the cache are final, unless they are doubtful: a kernel that lost
+while other work disturbed its measurement is measured again later (second_looks.py).
 """
 
 from __future__ import annotations
@@ -59,12 +60,20 @@ def verdict(
     if theirs is not None:
         install(made, theirs)
         return theirs
+    store(cache, key, made, request, decision)
+    return decision
+
+
+def store(
+    cache: Cache, key: str, made: KernelRecord, request: KernelRequest, decision: Decision
+) -> None:
+    """Stores a decision for later processes."""
     cache.store_timings(key, machine(request), decisions.to_json(decision).encode())
     logger.info(
-        "%s: kernel %s takes %.1f us, the expansion %.1f us",
+        "%s: kernel %s takes %.1f us, the expansion %.1f us%s",
         request.op, made.name, decision.times.kernel_us, decision.times.expansion_us,
+        " while the machine was busy" if decision.doubtful else "",
     )  # fmt: skip
-    return decision
 
 
 def machine(request: KernelRequest) -> str:

@@ -12,7 +12,7 @@ Not for: how times are taken (`measure`), how calls are dispatched (decision_tab
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from composite.binding import json_text
@@ -28,6 +28,7 @@ class Times(NamedTuple):
     ratio: float  # kernel / expansion
     low: float
     high: float
+    disturbed: bool = False  # whether threads were preempted in most of the runs
 
     @property
     def close(self) -> bool:
@@ -53,6 +54,14 @@ class Decision(NamedTuple):
     def kernel_wins(self) -> bool:
         """Whether the kernel is no slower at any of the sizes."""
         return any(point.kernel_wins for point in self.points)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the kernel lost at one of the sizes while other work took processors from it.
+
+        Preemption costs a function more time the more threads it uses, so a win is none the less.
+        """
+        return any(one.times.disturbed and not one.kernel_wins for one in self.points)
 
     @property
     def times(self) -> Times:
@@ -94,12 +103,18 @@ def from_json(text: str | bytes) -> Decision | None:
     """Reads the text of `to_json`; None if its layout is different, as an older version's."""
     try:
         content: dict[str, Any] = json_text.parsed(text)
-        points = tuple(
-            Point(int(size), Times(*map(float, times)), wins is True)
-            for size, *times, wins in content["points"]
-        )
+        points = tuple(map(_point, content["points"]))
         asked = int(content["asked"])
     except (ValueError, KeyError, TypeError):
         return None
     sizes = [point.size for point in points]
     return Decision(asked, points) if asked in sizes and sizes == sorted(set(sizes)) else None
+
+
+def _point(content: Sequence[Any]) -> Point:
+    size, kernel_us, expansion_us, ratio, low, high, disturbed, wins = content
+    times = Times(
+        float(kernel_us), float(expansion_us), float(ratio), float(low), float(high),
+        disturbed is True,
+    )  # fmt: skip
+    return Point(int(size), times, wins is True)

@@ -249,10 +249,9 @@ def _varying_sizes(
 def _seconds_of_one(functions: Sequence[repeated.Function], inputs: Sequence[Any]) -> float:
     """A rough time of the faster of kernel and expansion, from functions of one node."""
     # Other kernels are made meanwhile, so the minimum of several rounds is taken.
-    kernel, expansion, nothing = map(
-        min, zip(*rounds.taken(functions, inputs, _CHAIN, 1), strict=True)
-    )
-    return min(kernel, expansion) - nothing
+    found = rounds.taken(functions, inputs, _CHAIN, 1)
+    fastest = min(min(one.kernel, one.expansion) for one in found)
+    return fastest - min(one.nothing for one in found)
 
 
 def route(backend: str) -> dict[str, AttrValue]:

@@ -5,16 +5,24 @@ Not for: what is run (measure.py), and what follows from times (decisions.py).
 
 from __future__ import annotations
 
+import functools
 import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from composite.measuring.decisions import Times
 
-Round = tuple[float, float, float]
-"""Seconds of a function of kernels, of the same of expansions, and of one without nodes."""
+
+class Round(NamedTuple):
+    """Seconds of a function of kernels, of the same of expansions, and of one without nodes."""
+
+    kernel: float
+    expansion: float
+    nothing: float
+    preempted: bool = False  # whether a thread of this process was, by another program or by us
+
 
 LEAST = 1e-8  # seconds of a node; shorter ones are lost in the noise of the function
 # Budgets of timed runs in seconds: each next one is spent if the kernel does not clearly win.
@@ -35,16 +43,15 @@ def taken(
     Rounds in which a thread was preempted are left out if at least `fewest` others remain, since
     preemption costs a function more time the more threads it uses. `budget`: seconds.
     """
-    found, undisturbed = [], []
+    found: list[Round] = []
     end = time.perf_counter() + budget
     for number in range(_MOST):
         if number >= fewest and time.perf_counter() > end:
             break
         before = _preemptions()
         kernel, expansion, nothing = (seconds(function, inputs) for function in functions)
-        found.append((kernel, expansion, nothing))
-        if _preemptions() == before:
-            undisturbed.append(found[-1])
+        found.append(Round(kernel, expansion, nothing, _preemptions() != before))
+    undisturbed = [one for one in found if not one.preempted]
     return undisturbed if len(undisturbed) >= fewest else found
 
 
@@ -79,21 +86,23 @@ def times(rounds: Sequence[Round], copies: int) -> Times:
     """The times of one of this many nodes."""
     base, noise = _without(rounds)
     low, ratio, high = statistics.quantiles(_ratios(rounds, copies), n=4)
-    median = statistics.median(expansion for _, expansion, _ in rounds)
+    median = statistics.median(one.expansion for one in rounds)
     expansion_us = of_one(median, base, copies, noise) * 1e6
     # Derived from the ratio, so that times and verdict agree.
     kernel_us = max(ratio * expansion_us, of_one(base, base, copies, noise) * 1e6)
-    return Times(kernel_us, expansion_us, ratio, low, high)
+    disturbed = sum(one.preempted for one in rounds) > len(rounds) // 2
+    return Times(kernel_us, expansion_us, ratio, low, high, disturbed)
 
 
 def _ratios(rounds: Sequence[Round], copies: int) -> list[float]:
     base, noise = _without(rounds)
-    return [of_one(a, base, copies, noise) / of_one(b, base, copies, noise) for a, b, _ in rounds]
+    without = functools.partial(of_one, empty=base, copies=copies, noise=noise)
+    return [without(one.kernel) / without(one.expansion) for one in rounds]
 
 
 def _without(rounds: Sequence[Round]) -> tuple[float, float]:
     """Seconds of the function without nodes, and how much longer half of its runs take."""
-    empty = [nothing for _, _, nothing in rounds]
+    empty = [one.nothing for one in rounds]
     return min(empty), statistics.median(empty) - min(empty)
 
 

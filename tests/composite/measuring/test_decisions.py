@@ -56,6 +56,13 @@ def test_a_verdict_stands_until_the_margin_is_passed():
     assert wins(decide({8: times(1.02), 32: times(1.02)}, 32, first)) == [True, True]
 
 
+def test_a_loss_on_a_busy_machine_is_doubtful():
+    busy, calm = (times(1.5)._replace(disturbed=one) for one in (True, False))
+    assert decide({32: times(0.5), 128: busy}, 32).doubtful
+    assert not decide({32: times(0.5), 128: calm}, 32).doubtful
+    assert not decide({32: times(0.5)._replace(disturbed=True)}, 32).doubtful
+
+
 def test_text_and_back():
     decision = decide({8: times(0.5), 32: times(0.9), 128: times(1.3)}, 32)
     assert decisions.from_json(decisions.to_json(decision)) == decision

@@ -11,6 +11,7 @@ from composite.binding.records import PROGRAM, AttrValue
 from composite.measuring import measure as measuring
 from composite.measuring import repeated
 from composite.measuring.measure import measure
+from composite.measuring.rounds import Round
 from composite.ops import function_op
 
 
@@ -73,10 +74,10 @@ def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, ratio, w
 
     def rounds(functions, inputs, budget, fewest=5):
         if fewest == 1:
-            return [(40e-6, 41e-6, 0.0)]
+            return [Round(40e-6, 41e-6, 0.0)]
         taken.append(len(inputs))
         us = (far if len(inputs) == 16 else near) * 40e-6 * len(inputs)
-        return [(us, 40e-6 * len(inputs), 0.0)] * fewest
+        return [Round(us, 40e-6 * len(inputs), 0.0)] * fewest
 
     monkeypatch.setattr(measuring._Ways, "of", lambda *_, **__: _NoWays([]))
     monkeypatch.setattr(measuring, "_taken", lambda functions, specs, copies, sizes: [0] * copies)
@@ -91,7 +92,7 @@ def test_what_takes_long_is_measured_in_few_copies(monkeypatch, us, copies):
     made: list[int] = []
 
     def rounds(functions, inputs, budget, fewest=5):
-        return [(us * 1e-6 * len(inputs), 3 * us * 1e-6 * len(inputs), 0.0)] * fewest
+        return [Round(us * 1e-6 * len(inputs), 3 * us * 1e-6 * len(inputs), 0.0)] * fewest
 
     monkeypatch.setattr(measuring._Ways, "of", lambda *_, **__: _NoWays(made))
     monkeypatch.setattr(measuring, "_taken", lambda functions, specs, copies, sizes: [0] * copies)
