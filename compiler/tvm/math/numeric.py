@@ -83,10 +83,19 @@ def choose(condition: Expr, then: Expr, other: Expr) -> Expr:
 
 
 def equal(a: Expr, b: Expr) -> Expr:
-    """Return where two values are equal; Python's ``==`` on TVM expressions compares objects."""
+    """Return where two values are equal; Python's ``==`` on TVM expressions compares objects.
+
+    A denormal equals zero. LLVM compares a float that is made of an integer, as a bfloat16 and a
+    negative are, with a zero that it knows of by their bits, and these differ.
+    """
     if dtype_of(a).is_bool:
         return choose(a, b, tirx.Not(b))
-    return tirx.EQ(a, b)
+    return tirx.EQ(a, fence(b) if "float" in element(b) and _may_be_zero(b) else b)
+
+
+def _may_be_zero(e: Expr) -> bool:
+    number = e.value if isinstance(e, tirx.Broadcast) else e
+    return not isinstance(number, tirx.FloatImm) or float(number.value) == 0
 
 
 def differ(a: Expr, b: Expr) -> Expr:
@@ -96,7 +105,7 @@ def differ(a: Expr, b: Expr) -> Expr:
 
 def is_nan(x: Expr) -> Expr:
     """Return where x is NaN."""
-    return differ(x, x)
+    return tirx.Not(tirx.EQ(x, x))
 
 
 def lane_by_lane(block: Block, function: str, *operands: Expr) -> Expr:

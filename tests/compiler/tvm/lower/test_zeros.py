@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler import op_traits
+from tests.compiler.tvm.denormals import denormals_are_zero
 
 pytestmark = pytest.mark.many_cases
 
@@ -61,3 +62,40 @@ def test_zeros_and_infinities(compiler: Any, op: str, dtype: str) -> None:
     ]
     wrong = np.flatnonzero(~np.logical_or(*agrees))
     assert [(*(float(a[i]) for a in arrays), expected[0][i], found[i]) for i in wrong] == []
+
+
+_OF_DENORMALS = {
+    "equal": lambda x: x == 0,
+    "not equal": lambda x: x != 0,
+    "not equal to the first": lambda x: x != x[:1],
+    "less": lambda x: x < 0,
+    "greater": lambda x: x > 0,
+    "at least": lambda x: x >= 0,
+    "negative": lambda x: -x == 0,
+    "size": lambda x: tf.abs(x) != 0,
+    "truth": lambda x: tf.cast(x, tf.bool),
+    "sign": tf.sign,
+    "quotient without NaN": lambda x: tf.math.divide_no_nan(tf.ones_like(x), x),
+    "product without NaN": lambda x: tf.math.multiply_no_nan(x + np.inf, x),
+    "count": lambda x: tf.math.count_nonzero(x, 0),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", _OF_DENORMALS)
+def test_denormals_are_zeros(compiler: Any, name: str, dtype: str) -> None:
+    """Where they are compared by their bits, too: LLVM knows these of a bfloat16, and of -x."""
+    kind = tf.as_dtype(dtype).as_numpy_dtype
+    zeros = np.zeros((3, 40), kind)
+    denormal = np.full_like(zeros, 1e-39)
+    assert np.all(denormal != 0)
+    like = tf.nest.flatten(_OF_DENORMALS[name](tf.constant(zeros)))[0]
+    loaded = compiler.compile(_OF_DENORMALS[name], [zeros])
+    with denormals_are_zero():
+        of_zeros, of_more, of_less = (
+            loaded([x], [tuple(like.shape)], [like.dtype.as_numpy_dtype])[0]
+            for x in (zeros, denormal, -denormal)
+        )
+    for y in (of_more, of_less):
+        size = np.abs(np.asarray(y, np.float64))
+        assert np.where(size < 1.2e-38, 0, y).tolist() == of_zeros.tolist()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +14,7 @@ from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 from tests.compiler.tvm.conftest import library_of
+from tests.compiler.tvm.denormals import denormals_are_zero
 
 SHAPES = [(2, 1), (1, 2), (3, 5), (9, 7), (8, 8), (21, 10), (5, 16), (5, 37), (3, 1023), (2, 9000)]
 
@@ -142,22 +140,6 @@ def test_quotients_by_a_value_of_the_row_are_exact(compiler: Any, divisor: float
     small = np.abs(exact) < 1e-30  # the reciprocal's second part is lost below the normal numbers
     np.testing.assert_array_equal(np.where(small, 0, result), np.where(small, 0, exact))
     np.testing.assert_array_max_ulp(result[small], exact[small], 1)
-
-
-@contextmanager
-def denormals_are_zero() -> Iterator[None]:
-    """As TensorFlow's threads have it: the bits of MXCSR in glibc's fenv_t of x86-64."""
-    libm, kept, changed = ctypes.CDLL("libm.so.6"), bytearray(32), bytearray(32)
-    as_c = ctypes.c_char * 32
-    assert libm.fegetenv(as_c.from_buffer(kept)) == 0
-    changed[:] = kept
-    mxcsr = int.from_bytes(kept[28:32], "little") | 0x8040
-    changed[28:32] = mxcsr.to_bytes(4, "little")
-    libm.fesetenv(as_c.from_buffer(changed))
-    try:
-        yield
-    finally:
-        libm.fesetenv(as_c.from_buffer(kept))
 
 
 @pytest.mark.parametrize("divisor", [2.3e28, 1e-25, 1.0, 0.999, 1.7e38, 2e-38])
