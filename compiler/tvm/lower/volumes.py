@@ -62,7 +62,7 @@ def _lower_volume_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     of_slices = (dims.product(shape[:2]), *shape[2:])
     made = image_gradient(node, images, _of_gradients(kernel), window, of_slices)
     result = graph.reshape(made, shape)
-    has_no_zeros = depth.size == 1 and are_apart(window)
+    has_no_zeros = _is_each(depth) and are_apart(window)
     return [result if has_no_zeros else of_finite(node, result, kernel)]
 
 
@@ -203,7 +203,7 @@ def _pooled(node: OpNode, shape: Shape) -> tuple[Side, Window]:
 
 
 def _is_each(depth: Side) -> bool:
-    """Return whether each slice is a window."""
+    """Return whether each slice is a window, and each window a slice."""
     return depth.size == depth.stride == 1
 
 

@@ -157,9 +157,13 @@ def test_volumes_of_any_depth(compiler: Any) -> None:
         compare(loaded, conv3d(how), others)
 
 
-def test_gradient_leaves_filters_that_are_not_finite_to_the_expansion(compiler: Any) -> None:
-    how = {"strides": three(1, 1, 1), "padding": "SAME"}
-    x, f, dy = operands((1, 3, 4, 4, 2), (3, 1, 1, 2, 2), how)
+@pytest.mark.parametrize(("depth", "stride"), [(3, 1), (1, 2)])
+def test_gradient_leaves_filters_that_are_not_finite_to_the_expansion(
+    compiler: Any, depth: int, stride: int
+) -> None:
+    """It multiplies them with zeros: slices around the volume, or between its slices."""
+    how = {"strides": three(stride, 1, 1), "padding": "SAME"}
+    x, f, dy = operands((1, 3, 4, 4, 2), (depth, 1, 1, 2, 2), how)
     loaded = check(compiler, of_volume(how), [x, f, dy])
     f[0, 0, 0, 0, 0] = np.inf
     with pytest.raises(AssertionError, match="refused"):
