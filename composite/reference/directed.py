@@ -26,7 +26,7 @@ _ABOUT_HALF = 0.3
 def is_one_sided(found: Array, exact: Array, own: Array) -> bool:
     """Whether `found` is always rounded to one side of `exact`, and TensorFlow's `own` is not.
 
-    Positive and negative numbers are looked at apart.
+    Positive and negative numbers are looked at apart, and equal ones once.
     """
     if found.dtype.itemsize > _BYTES:
         return False
@@ -34,8 +34,9 @@ def is_one_sided(found: Array, exact: Array, own: Array) -> bool:
     exact, result, other = (np.abs(a.astype(np.float64)).reshape(-1) for a in (exact, found, own))
     known = np.isfinite(exact) & np.isfinite(result) & np.isfinite(other)
     known &= exact >= float(kind.tiny)
-    signs = np.sign(found.astype(np.float64)).reshape(-1)[known]
-    exact, result, other = exact[known], result[known], other[known]
+    signs = np.sign(found.astype(np.float64)).reshape(-1)
+    known[known] = _is_first((signs * exact)[known])
+    exact, result, other, signs = exact[known], result[known], other[known], signs[known]
     step = np.exp2(np.floor(np.log2(exact))) * float(kind.eps)
     part = np.mod(exact / step, 1.0)
     between = (part > _BETWEEN) & (part < 1 - _BETWEEN) & (np.abs(result - exact) < step)
@@ -48,3 +49,11 @@ def is_one_sided(found: Array, exact: Array, own: Array) -> bool:
         if one < _ALL and usual > _ABOUT_HALF:
             return True
     return False
+
+
+def _is_first(numbers: Array) -> Array:
+    """Where a number is not equal to one before it."""
+    _, places = np.unique(numbers, return_index=True)
+    first = np.zeros(numbers.shape, bool)
+    first[places] = True
+    return first
