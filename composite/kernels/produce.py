@@ -70,8 +70,6 @@ NO_THREADS = (
     "the cache has no kernel that was measured, and a process that was forked after TensorFlow's "
     "first op has no threads to make one with"
 )
-
-
 REFUSES = (
     "for some inputs, such as an index out of range, the kernel leaves the call to the expansion, "
     "which code of XLA cannot run then"
@@ -165,8 +163,7 @@ def settled(
         keep(made)
         return Outcome("kernel", "")
     decision = verdict(cache, key, made, request, stopping)
-    if decision.doubtful:
-        second_looks.want(cache, key, made, request)
+    second_looks.consider(decision, cache, key, made, request)
     if decision.kernel_wins:
         return Outcome("kernel", "")
     both = f"{decision.times.kernel_us:.1f} us against {decision.times.expansion_us:.1f} us"

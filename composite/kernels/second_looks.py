@@ -18,6 +18,7 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.kernels import verdicts
 from composite.kernels.cache import Cache
+from composite.measuring.decisions import Decision
 
 _WAITS = (10.0, 60.0, 300.0)  # seconds before the first measurement, the second, and so on
 
@@ -42,9 +43,11 @@ class _Look(NamedTuple):
 _wanted: collections.deque[_Look] = collections.deque()
 
 
-def want(cache: Cache, key: str, made: KernelRecord, request: KernelRequest) -> None:
-    """Has an installed kernel measured again later."""
-    if not request.is_for_xla:
+def consider(
+    decision: Decision, cache: Cache, key: str, made: KernelRecord, request: KernelRequest
+) -> None:
+    """Has an installed kernel measured again later if its verdict is doubtful."""
+    if decision.doubtful and not request.is_for_xla:
         _wanted.append(_Look.after(0, cache, key, made, request))
 
 
