@@ -130,7 +130,10 @@ class Samples:
 
 
 def _not_below_zero(draw: adversarial.Draw, source: Source) -> frozenset[int]:
-    """The inputs that a root reads in a sum, if the sum may be negative; else none."""
+    """The inputs that a root reads in a sum, if the sum may be negative; else none.
+
+    It may be if a result is NaN; integer results, such as places, do not show that.
+    """
     inputs = under_roots(source.body)
     if not inputs:
         return inputs
@@ -138,8 +141,8 @@ def _not_below_zero(draw: adversarial.Draw, source: Source) -> frozenset[int]:
         results = source.own(draw.arrays)
     except tf.errors.OpError:
         return frozenset()
-    has_nan = any(floats.is_floating(y) and np.isnan(y).any() for y in results)
-    return inputs if has_nan else frozenset()
+    may_be = any(not floats.is_floating(y) or np.isnan(y).any() for y in results)
+    return inputs if may_be else frozenset()
 
 
 def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:

@@ -138,6 +138,17 @@ def test_a_kernel_may_not_leave_ordinary_numbers_to_the_expansion(tmp_path):
         checked(tmp_path, lambda s: gather(s, 9), lambda s: gather(s, 1), [(3, 4), (7,)])
 
 
+def test_a_kernel_may_leave_places_of_nan_to_the_expansion(tmp_path):
+    """Seeds 4162 and 5058 of the corpus: the places are integers, which do not show a NaN."""
+
+    def places(shapes):
+        return library_of(
+            lambda x: tf.math.top_k(tf.sqrt(x), 2).indices / 2, tf.TensorSpec(shapes[0])
+        )
+
+    assert checked(tmp_path, places, places, [(7, 9)]).unit
+
+
 def linked(folder, source, *flags):
     """A kernel in C, as a library."""
     assert shutil.which("cc"), "the tests need a C compiler: apt install gcc"
