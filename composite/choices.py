@@ -35,7 +35,7 @@ def options(  # noqa: PLR0913 - one for each option
             it is faster. Where there is no such kernel, TensorFlow's ops run, and the log has a
             warning; with backend="tvm" the call raises. See docs/numerics.md.
         xla: what XLA compiles (jit_compile=True) calls kernels where they are faster than XLA's own
-            code: for how many seconds a compilation waits for the kernel of a call that has none
+            code: for how many seconds a compilation waits for the kernels of calls that have none
             yet; with 0 it takes what is ready. "never": XLA compiles TensorFlow's ops. See
             docs/xla.md.
         regions: whether parts of a graph for which nobody wrote a composite become nodes too, which

@@ -378,9 +378,13 @@ HELD_BY: dict[str, str] = {
         "composite/runtime/tensorflow/saving_forward"
     ),
     "tests/composite/test_xla_kernels.py": (
-        "composite/runtime/xla/custom_call composite/runtime/xla/host"
+        "composite/runtime/xla/calls_ahead composite/runtime/xla/compilation"
+        " composite/runtime/xla/custom_call composite/runtime/xla/host"
         " composite/runtime/xla/kernel_call composite/runtime/xla/kernel_choice"
         " composite/runtime/xla/kernel_handler composite/runtime/xla/kernel_handles"
+    ),
+    "tests/composite/jit/test_xla_functions.py": (
+        "composite/runtime/tensorflow/region_pass composite/runtime/tensorflow/xla_region"
     ),
     "tests/composite/test_xla.py": (
         "composite/runtime/tensorflow/xla_constants composite/runtime/tensorflow/xla_kernel"

@@ -119,8 +119,9 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         rtol: how far results may be from those without regions, as a part of the largest absolute
             value of the output: 1e-3 by default, 5e-2 where the output has 16 bits.
         timeout: seconds to wait for kernels at most; those that come later are used all the same.
-        xla: compare and time what XLA makes of the whole function, too, and call that where it is
-            the fastest. XLA compiles anew for each shape, while the call waits. Not for a folder.
+        xla: compare and time what XLA makes of the whole function, too, without kernels and with
+            kernels for its regions, and call one of these where it is the fastest. XLA compiles
+            anew for each shape, while the call waits. Not for a folder.
         batches: further sizes of the first dim of the inputs, at each of which the function is
             run, compared and timed, too: calls of that size run what was the fastest at it. Calls
             of a size that was not measured run what was the fastest with `inputs`. Not for a

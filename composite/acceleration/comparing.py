@@ -34,6 +34,7 @@ _LONGEST = 300  # characters of XLA's error that a report has
 # Calls in which nodes ask for their kernels: where variables are waited for, also for those that
 # have variables at rest for constants (composite/runtime/run/kernel_view.h).
 _WARM, _WARM_AT_REST = 20, 3
+_ANY_TIME = 7 * 24 * 3600  # seconds that XLA waits for kernels
 _MOST_ROUNDS = 8  # of such calls, until no node asks for more
 
 
@@ -182,13 +183,24 @@ def _compared(
     )
     ways = _Ways(original, regions)
     if terms.xla:
-        compiled = Accelerated(
-            traced(call, f"compiled_{word}", jit_compile=True, known=known), call
-        )
-        by_xla = _by_xla(original, compiled, given, terms)
+        with settings.options(regions=False):
+            compiled = _for_xla(call, f"compiled_{word}", known)
+            by_xla = _by_xla(original, compiled, given, terms)
         report = replace(report, xla=by_xla)
         ways = ways if by_xla.refusal else ways._replace(compiled=compiled)
+    if ways.compiled is not None:
+        calling = _for_xla(call, f"{mark(terms.deny)}xla_{word}", known)
+        with settings.options(xla=_ANY_TIME if terms.timeout is None else terms.timeout):
+            with_kernels = _by_xla(original, calling, given, terms)
+        if with_kernels.kernels > by_xla.kernels:
+            report = replace(report, xla_kernels=with_kernels)
+            ways = ways if with_kernels.refusal else ways._replace(calling=calling)
     return _fastest(ways, given, _timed(ways, given, report, terms), terms)
+
+
+def _for_xla(call: Callable[..., Any], name: str, known: Known) -> Accelerated:
+    """A function that XLA compiles; it gets regions if its name is marked."""
+    return Accelerated(traced(call, name, jit_compile=True, known=known), call)
 
 
 def _recognizing(call: Callable[..., Any], ops: Sequence[CompositeOp] | None) -> Recognizing | None:
@@ -206,6 +218,7 @@ class _Ways(NamedTuple):
     original: Accelerated
     regions: Accelerated
     compiled: Accelerated | None = None  # by XLA
+    calling: Accelerated | None = None  # the same, with regions, some of which call kernels
 
     @property
     def all(self) -> list[Accelerated]:
@@ -214,8 +227,9 @@ class _Ways(NamedTuple):
 
     def best(self, report: AccelerationReport) -> Accelerated:
         """The one that is called."""
-        if report.is_xla_best and self.compiled is not None:
-            return self.compiled
+        by_xla = self.calling if report.are_xla_kernels_best else self.compiled
+        if report.is_xla_best and by_xla is not None:
+            return by_xla
         return self.regions if report.is_gain else self.original
 
 
@@ -223,11 +237,14 @@ def _timed(
     ways: _Ways, given: Sequence[Any], report: AccelerationReport, terms: Terms
 ) -> AccelerationReport:
     """The report with how long a call of each way takes."""
-    original, regions, *compiled = (1e6 * one for one in times(ways.all, given, terms.min_gain))
+    original, regions, *by_xla = (1e6 * one for one in times(ways.all, given, terms.min_gain))
     report = replace(report, original_us=original, accelerated_us=regions)
-    if not compiled or report.xla is None:
-        return report
-    return replace(report, xla=replace(report.xla, microseconds=compiled[0]))
+    if by_xla and report.xla is not None:
+        report = replace(report, xla=replace(report.xla, microseconds=by_xla[0]))
+    if by_xla[1:] and report.xla_kernels is not None:
+        timed = replace(report.xla_kernels, microseconds=by_xla[1])
+        report = replace(report, xla_kernels=timed)
+    return report
 
 
 def _fastest(
@@ -259,8 +276,14 @@ def _at(
         _moved((ways.original, way), inputs, (wanted, one), terms.rtol)
         for way, one in zip(ways.all[1:], found, strict=True)
     ]
-    xla = Compiled(deviation=by_xla[0]) if by_xla else None
-    own = replace(report, deviation=moved, is_complete=is_complete, xla=xla)
+    xla, with_kernels = report.xla, report.xla_kernels
+    if by_xla and xla is not None:
+        xla = replace(xla, deviation=by_xla[0])
+    if by_xla[1:] and with_kernels is not None:
+        with_kernels = replace(with_kernels, deviation=by_xla[1])
+    own = replace(
+        report, deviation=moved, is_complete=is_complete, xla=xla, xla_kernels=with_kernels
+    )
     return _timed(ways, inputs, own, terms)
 
 
@@ -269,11 +292,14 @@ def _by_xla(
 ) -> Compiled:
     """How close the results of a function are that XLA compiles, or why it does not."""
     wanted = flat(original(*given))
+    before = stats()
     try:
         found = flat(compiled(*given))
     except (tf.errors.OpError, ValueError, TypeError) as error:
         return Compiled(refusal=in_one_line(error)[:_LONGEST])
-    return Compiled(deviation=_moved((original, compiled), given, (wanted, found), terms.rtol))
+    kernels = (stats() - before)["xla_kernel_nodes"]
+    moved = _moved((original, compiled), given, (wanted, found), terms.rtol)
+    return Compiled(deviation=moved, kernels=kernels)
 
 
 def _moved(

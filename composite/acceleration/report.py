@@ -28,11 +28,18 @@ class Compiled:
         refusal: why XLA does not compile it; "" where it does.
         deviation: how far its results moved.
         microseconds: of a call; infinite where there is none.
+        kernels: how many calls of kernels its code has.
     """
 
     refusal: str = ""
     deviation: Deviation = UNMOVED
     microseconds: float = math.inf
+    kernels: int = 0
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may be called: it is compiled, and its results are close."""
+        return not self.refusal and self.deviation.is_small
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ class AccelerationReport(Printed):
         min_gain: the speedup from which on it is a gain.
         calls: what each region ran in the call that was compared, by the region's name.
         xla: what XLA makes of it; None if that was not asked for.
+        xla_kernels: what XLA makes of it with kernels for regions; None if that was not asked for,
+            or no region in what XLA compiles has a kernel that is faster.
         recognition: the ops that were found in it; None if none were looked for.
         inputs: the dtypes and shapes of the call that was compared and timed, as text.
         steps: how many seconds each step took, of which "wait" is that of the kernels.
@@ -64,6 +73,7 @@ class AccelerationReport(Printed):
     min_gain: float = LEAST_GAIN
     calls: Mapping[str, RegionCounts] = field(default_factory=dict)
     xla: Compiled | None = None
+    xla_kernels: Compiled | None = None
     recognition: RecognitionReport | None = None
     inputs: str = ""
     batches: Mapping[int, AccelerationReport] = field(default_factory=dict)
@@ -76,12 +86,26 @@ class AccelerationReport(Printed):
         return bool(self.partition.regions) or found
 
     @property
+    def are_xla_kernels_best(self) -> bool:
+        """Whether of what XLA compiled the code with kernels is to be called."""
+        if self.xla_kernels is None or not self.xla_kernels.is_usable:
+            return False
+        if self.xla is None or not self.xla.is_usable:
+            return True
+        return self.xla.microseconds / self.xla_kernels.microseconds >= self.min_gain
+
+    @property
+    def _best_by_xla(self) -> Compiled | None:
+        return self.xla_kernels if self.are_xla_kernels_best else self.xla
+
+    @property
     def is_xla_best(self) -> bool:
         """Whether calls run what XLA compiled: its results are close, its time is the least."""
-        if self.xla is None or self.xla.refusal or not self.xla.deviation.is_small:
+        by_xla = self._best_by_xla
+        if by_xla is None or not by_xla.is_usable:
             return False
         best = self.accelerated_us if self.is_gain else self.original_us
-        return best / self.xla.microseconds >= self.min_gain
+        return best / by_xla.microseconds >= self.min_gain
 
     @property
     def speedup(self) -> float:
@@ -97,9 +121,11 @@ class AccelerationReport(Printed):
     @property
     def verdict(self) -> str:
         """In one sentence, what calls run, and why."""
-        if self.xla is not None and self.is_xla_best:
-            speedup = self.original_us / self.xla.microseconds
-            return f"runs what XLA compiled, {speedup:.2f} times as fast"
+        by_xla = self._best_by_xla
+        if by_xla is not None and self.is_xla_best:
+            speedup = self.original_us / by_xla.microseconds
+            kernels = f" with kernels in {by_xla.kernels} places" if by_xla.kernels else ""
+            return f"runs what XLA compiled{kernels}, {speedup:.2f} times as fast"
         if not self.has_kernels:
             return "runs the original: no part of it can be a region"
         if not self.deviation.is_small:
@@ -138,6 +164,8 @@ class AccelerationReport(Printed):
         ]
         if self.xla is not None:
             lines.append(f"by XLA: {self._by_xla(self.xla)}")
+        if self.xla_kernels is not None:
+            lines.append(f"by XLA with kernels: {self._by_xla(self.xla_kernels)}")
         for batch, one in self.batches.items():
             lines.append(f"batch of {batch}: {one.verdict}")
             lines += [f"  {line}" for line in one._measured()]

@@ -258,9 +258,15 @@ def _start() -> None:
 
 
 def start_for_regions() -> None:
-    """Starts the worker, and keeps nodes out of regions that the compiler has refused before."""
+    """Starts the worker, and keeps nodes out of regions that the compiler has refused before.
+
+    What XLA compiles has regions from then on, too.
+    """
+    from composite.jit import xla_functions
+
     start()
     _announce_refusals()
+    xla_functions.arrange()
 
 
 def _announce_refusals() -> None:

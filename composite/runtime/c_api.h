@@ -56,6 +56,11 @@ COMPOSITE_EXPORT int composite_constant_arguments(const char* request, size_t si
  * region, as the graph pass makes them, then the functions of the regions. */
 COMPOSITE_EXPORT int composite_find_regions(const char* request, size_t size,
                                             composite_buffer* reply);
+/* FunctionDefLibrary -> FunctionDefLibrary: function[0], which XLA is to compile, and those that it
+ * runs, with a CompositeCall in the place of each region that the calling thread, or the name of
+ * function[0], asks for: those that changed, and the functions of the regions. */
+COMPOSITE_EXPORT int composite_form_xla_regions(const char* request, size_t size,
+                                                composite_buffer* reply);
 /* NodeDef attrs ops: list(s), the TF ops that the kernel compiler can lower; dtypes: list(type),
  * those that it computes in (absent: not known) -> empty. */
 COMPOSITE_EXPORT int composite_set_kernel_ops(const char* request, size_t size,

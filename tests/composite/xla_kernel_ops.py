@@ -13,6 +13,12 @@ def dense(x, w, b):
     return tf.tanh(tf.matmul(x, w) + b)
 
 
+@Composite("XlaNormalized", inputs=["x: float"], outputs=["y: float"])
+def normalized(x):
+    """Reductions of rows."""
+    return tf.nn.softmax(x - tf.reduce_mean(x, -1, keepdims=True))
+
+
 @Composite("XlaScaled", inputs=["x: float"], outputs=["y: float"])
 def scaled(x):
     """Elementwise."""

@@ -158,8 +158,7 @@ std::string ExplainXla(const CallRecord& call, AttrSlice attrs, const Signature&
   const auto expansion = GetExpansion(call.version, attrs, call.facts);
   if (!expansion.ok()) return "";
   if (signature.has_empty_input()) return "expansion: an input is empty";
-  const auto choice =
-      ChooseForXla({*call.version, attrs, signature, **expansion}, options, /*waits=*/false);
+  const auto choice = ChooseForXla({*call.version, attrs, signature, **expansion}, options);
   if (!choice.ok()) return absl::StrCat("error: ", choice.status().message());
   return absl::StrCat(choice->kernel != nullptr ? "kernel: " : "expansion: ", choice->why);
 }

@@ -22,6 +22,7 @@
 #include "composite/runtime/regions/refused_nodes.h"
 #include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/composition.h"
+#include "composite/runtime/tensorflow/region_pass.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "composite/runtime/tensorflow/xla_constants.h"
 #include "composite/runtime/variables/uses.h"
@@ -117,6 +118,11 @@ absl::StatusOr<FunctionDefLibrary> FindRegions(const char* request, size_t size)
   return answer;
 }
 
+absl::StatusOr<FunctionDefLibrary> FormXlaRegions(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
+  return WithRegionsForXla(library);
+}
+
 absl::Status SetKernelOps(const char* request, size_t size) {
   TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
   auto dtypes = record.attr().find("dtypes");
@@ -203,6 +209,10 @@ int composite_constant_arguments(const char* request, size_t size, composite_buf
 
 int composite_find_regions(const char* request, size_t size, composite_buffer* reply) {
   return composite::Reply(reply, [&] { return composite::FindRegions(request, size); });
+}
+
+int composite_form_xla_regions(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::FormXlaRegions(request, size); });
 }
 
 int composite_set_kernel_ops(const char* request, size_t size, composite_buffer* reply) {

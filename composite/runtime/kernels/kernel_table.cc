@@ -154,8 +154,7 @@ absl::Status KernelTable::Await(KernelGroup* group, const Signature& call,
   }
 }
 
-void KernelTable::AwaitVerdict(KernelGroup* group, const Signature& call, absl::Duration most) {
-  const absl::Time deadline = absl::Now() + most;
+void KernelTable::AwaitVerdict(KernelGroup* group, const Signature& call, absl::Time end) {
   bool is_asked = false;
   absl::MutexLock lock(mu_);
   for (;;) {
@@ -168,8 +167,20 @@ void KernelTable::AwaitVerdict(KernelGroup* group, const Signature& call, absl::
     }
     if (choice.shape_class->state != ShapeClass::kPending || !worker_running()) return;
     Prioritize(group, choice.shape_class->shapes);
-    if (changed_.WaitWithDeadline(&mu_, deadline)) return;
+    if (changed_.WaitWithDeadline(&mu_, end)) return;
   }
+}
+
+void KernelTable::Ask(KernelGroup* group, const Signature& call, bool must) {
+  absl::MutexLock lock(mu_);
+  const Choice choice = Choose(group->snapshot(), call, must);
+  if (choice.kernel != nullptr || (choice.slower != nullptr && !must)) return;
+  if (choice.shape_class == nullptr) {
+    if (!must && !group->NoteCall()) return;
+    if (!EnqueueLocked(group, call, must).ok()) return;  // who waits asks again
+  }
+  const ShapeClass* asked = Choose(group->snapshot(), call, must).shape_class;
+  if (asked != nullptr) Prioritize(group, asked->shapes);
 }
 
 std::vector<std::string> KernelTable::Abandoned() const {

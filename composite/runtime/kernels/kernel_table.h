@@ -66,9 +66,13 @@ class KernelTable {
                      const std::function<bool()>& cancelled) ABSL_LOCKS_EXCLUDED(mu_);
 
   // For what XLA compiles: returns once it is settled whether a kernel of the group, whose classes
-  // are exact, runs in the call, or after `most`. Asks for the kernel as Enqueue does.
-  void AwaitVerdict(KernelGroup* group, const Signature& call, absl::Duration most)
+  // are exact, runs in the call, or at `end`. Asks for the kernel as Enqueue does.
+  void AwaitVerdict(KernelGroup* group, const Signature& call, absl::Time end)
       ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Asks for what a call will wait for, with Await if it is a `must` or else with AwaitVerdict: it
+  // is made before everything that was asked for earlier.
+  void Ask(KernelGroup* group, const Signature& call, bool must) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The worker's side. NextRequest waits up to `timeout`, and is empty after it or when the worker
   // is stopped.

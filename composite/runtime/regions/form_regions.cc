@@ -64,6 +64,7 @@ NodeDef Call(const RegionFunction& region, std::string name, const std::string& 
   const Options& options = ThreadOptions();
   if (options.backend != Backend::kUnset) attrs[kBackendAttr].set_s(Name(options.backend));
   if (options.numerics != Numerics::kUnset) attrs[kNumericsAttr].set_s(Name(options.numerics));
+  if (options.xla_wait != kXlaUnset) attrs[kXlaWaitAttr].set_s(XlaWaitText(options.xla_wait));
   return call;
 }
 
@@ -218,6 +219,7 @@ std::vector<Region> MakeRegions(const tensorflow::FunctionDef& function, const S
         const std::string& name = region.function.function.signature().name();
         const auto& only = ThreadOnlyRegions();
         if (only.has_value() && !only->contains(name)) return true;
+        if (joining.may_be != nullptr && !joining.may_be(region.function)) return true;
         return !IsAllowedRegion(name) || denied.HasRegion(name) || !HasFuel(name);
       };
       regions.erase(std::remove_if(regions.begin(), regions.end(), stays_out), regions.end());

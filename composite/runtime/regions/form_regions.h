@@ -4,6 +4,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "composite/runtime/regions/region_function.h"
 #include "composite/runtime/regions/selection.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
@@ -18,6 +19,8 @@ struct Joining {
   bool updates_variables;
   // Whether two arguments of a function may be one variable.
   bool may_have_twice = true;
+  // Which regions stay; null: all of them.
+  bool (*may_be)(const RegionFunction&) = nullptr;
 };
 
 // Puts calls in the places of the regions of a function's graph, without what is denied, and the

@@ -131,9 +131,12 @@ absl::flat_hash_set<std::string> FunctionsOfXla(const FunctionLibraryDefinition&
 }
 
 bool KeepsTfOps(const FunctionDef& function) {
+  return IsTrue(function.attr(), kXlaAttr) || IsMade(function);
+}
+
+bool IsMade(const FunctionDef& function) {
   const std::string& name = function.signature().name();
-  return IsTrue(function.attr(), kXlaAttr) || absl::StartsWith(name, kMadePrefix) ||
-         absl::StrContains(name, kBackwardName);
+  return absl::StartsWith(name, kMadePrefix) || absl::StrContains(name, kBackwardName);
 }
 
 bool IsEagerWrapper(const FunctionDef& function) {

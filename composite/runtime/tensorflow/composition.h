@@ -56,6 +56,9 @@ absl::flat_hash_set<std::string> FunctionsOfXla(
 // body means TensorFlow's own, or a composition could not call the op that it composes.
 bool KeepsTfOps(const tensorflow::FunctionDef& function);
 
+// Whether the function is an expansion, or a derivative of one.
+bool IsMade(const tensorflow::FunctionDef& function);
+
 bool IsEagerWrapper(const tensorflow::FunctionDef& function);
 
 }  // namespace composite

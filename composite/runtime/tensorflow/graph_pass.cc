@@ -30,14 +30,13 @@
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
-#include "composite/runtime/regions/library_regions.h"
 #include "composite/runtime/regions/prepared_under.h"
-#include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/call_names.h"
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/final_call.h"
 #include "composite/runtime/tensorflow/function_rewrite.h"
 #include "composite/runtime/tensorflow/node_rewrite.h"
+#include "composite/runtime/tensorflow/region_pass.h"
 #include "composite/runtime/tensorflow/saving_forward.h"
 #include "composite/runtime/tensorflow/stand_in.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
@@ -275,64 +274,6 @@ absl::Status RestoreNodes(const PassOptions& options) {
     TF_RETURN_IF_ERROR(ChangeFunction(std::move(function), kComposites, options.flib_def).status());
   }
   return absl::OkStatus();
-}
-
-void AddReached(const FunctionLibraryDefinition& library, const tensorflow::FunctionDef& function,
-                DeniedOf* names) {
-  const std::vector<std::string> denied = DeniedIn(function.signature().name());
-  const tensorflow::FunctionDefLibrary all = ReachedFrom(library, function);
-  for (const tensorflow::FunctionDef& reached : all.function()) {
-    (*names)[reached.signature().name()].insert(denied.begin(), denied.end());
-  }
-}
-
-// `function` is where the graph comes from, null for a session's.
-DeniedOf FunctionsWithRegions(const FunctionLibraryDefinition& library,
-                              const tensorflow::FunctionDef* function) {
-  DeniedOf names;
-  if (function != nullptr && (RegionsAreOn() || IsAccelerated(function->signature().name()))) {
-    AddReached(library, *function, &names);
-  }
-  for (const std::string& name : library.ListFunctionNames()) {
-    if (!IsAccelerated(name) && (!RegionsAreOn() || names.count(name) != 0)) continue;
-    auto record = library.FindRecord(name);
-    if (record != nullptr) AddReached(library, record->fdef(), &names);
-  }
-  if (names.empty()) return names;
-  const absl::flat_hash_set<std::string> of_xla = FunctionsOfXla(library);
-  const auto stays = [&](const tensorflow::FunctionDef& body) {
-    return of_xla.contains(body.signature().name()) || KeepsTfOps(body) || IsEagerWrapper(body);
-  };
-  for (auto it = names.begin(); it != names.end();) {
-    auto record = library.FindRecord(it->first);
-    it = record != nullptr && stays(record->fdef()) ? names.erase(it) : std::next(it);
-  }
-  if (function != nullptr && stays(*function)) names.erase(function->signature().name());
-  return names;
-}
-
-// Whether a region that is formed now can be anything but its expansion: it may get a kernel, or
-// say why it has none, where kernels are a must.
-bool RegionsMatter() {
-  if (RegionsCanHaveKernels()) return true;
-  const absl::StatusOr<Options> process = ProcessOptions();
-  return !process.ok() || ThreadOptions().Or(*process).must();
-}
-
-// Returns how many there are. In bodies of functions alone: what a session fetches or feeds, it
-// finds by its name.
-absl::StatusOr<int64_t> AddRegions(const PassOptions& options, const Devices& devices) {
-  if (options.flib_def == nullptr || !RegionsMatter()) return 0;
-  const tensorflow::FunctionDef* function = options.function_def;
-  const auto may_join = [&](const Node& node) {
-    return PlacedOn(node.requested_device(), devices).has_kernels();
-  };
-  TF_ASSIGN_OR_RETURN(
-      const int64_t count,
-      FormRegions(FunctionsWithRegions(*options.flib_def, function),
-                  {may_join, AreHostCpus(devices)}, function, options.flib_def, options.graph));
-  Count(GlobalStats().regions, count);
-  return count;
 }
 
 // Ops of ours, also those that call functions of TVM's libraries.

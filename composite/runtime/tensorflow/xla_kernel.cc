@@ -21,6 +21,8 @@
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/xla/calls_ahead.h"
+#include "composite/runtime/xla/compilation.h"
 #include "composite/runtime/xla/kernel_call.h"
 #include "composite/runtime/xla/kernel_choice.h"
 #include "tensorflow/compiler/tf2xla/graph_compiler.h"
@@ -218,8 +220,13 @@ class Lowering {
     }
     TF_ASSIGN_OR_RETURN(const Options own, NodeOptions(attrs_));
     TF_ASSIGN_OR_RETURN(const Options process, ProcessOptions());
-    TF_ASSIGN_OR_RETURN(const XlaChoice choice, ChooseForXla({*version_, attrs_, call, expansion},
-                                                             own.Or(process), /*waits=*/true));
+    TF_ASSIGN_OR_RETURN(auto compilation, Compilation::Of(context_->compiler()));
+    const auto until = [&](absl::Duration most) {
+      AskForCalls(context_, compilation.get());
+      return compilation->Until(most);
+    };
+    TF_ASSIGN_OR_RETURN(const XlaChoice choice,
+                        ChooseForXla({*version_, attrs_, call, expansion}, own.Or(process), until));
     VLOG(1) << "XLA compiles " << version_->op_name
             << (choice.kernel != nullptr ? " as a call of a kernel: " : " as its expansion: ")
             << choice.why;
@@ -237,8 +244,10 @@ class Lowering {
       XlaCompiler::Options options = compiler->options();
       TF_ASSIGN_OR_RETURN(library, MarkedLibrary(*options.flib_def, expansion));
       options.flib_def = library.get();
+      TF_ASSIGN_OR_RETURN(auto compilation, Compilation::Of(compiler));
       own = std::make_unique<XlaCompiler>(std::move(options));
       compiler = own.get();
+      TF_RETURN_IF_ERROR(compilation->Include(compiler));
     }
     tensorflow::Graph graph(tensorflow::OpRegistry::Global());
     graph.Copy(*body.graph);

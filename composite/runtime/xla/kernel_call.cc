@@ -1,5 +1,6 @@
 #include "composite/runtime/xla/kernel_call.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -41,21 +42,29 @@ std::string WhyNoKernelCalls(const tensorflow::XlaOpKernelContext& context) {
   return "";
 }
 
-bool SignatureForXla(tensorflow::XlaOpKernelContext* context, absl::Span<const InputFact> facts,
-                     Signature* call) {
-  for (const InputFact& fact : facts) {
-    if (!fact.shape.IsFullyDefined() || fact.shape.num_elements() == 0) return false;
-    const int input = static_cast<int>(call->ranks.size());
-    call->ranks.push_back(fact.shape.dims());
-    for (const auto& dim : fact.shape) call->dims.push_back(dim.size);
-    const tensorflow::XlaExpression& given = context->InputExpression(input);
-    if (fact.constant != nullptr) {
-      call->NoteValue(input, *fact.constant);
-    } else if (given.kind() == tensorflow::XlaExpression::Kind::kConstant) {
-      call->NoteValue(input, *given.constant_value());
-    }
+bool SignatureOf(absl::Span<const InputFact> facts,
+                 absl::Span<const tensorflow::Tensor* const> values, Signature* call) {
+  for (size_t i = 0; i < facts.size(); ++i) {
+    const tensorflow::PartialTensorShape& shape = facts[i].shape;
+    if (!shape.IsFullyDefined() || shape.num_elements() == 0) return false;
+    call->ranks.push_back(shape.dims());
+    for (const auto& dim : shape) call->dims.push_back(dim.size);
+    if (values[i] != nullptr) call->NoteValue(static_cast<int>(i), *values[i]);
   }
   return true;
+}
+
+bool SignatureForXla(tensorflow::XlaOpKernelContext* context, absl::Span<const InputFact> facts,
+                     Signature* call) {
+  std::vector<std::optional<tensorflow::Tensor>> known(facts.size());
+  std::vector<const tensorflow::Tensor*> values;
+  for (size_t i = 0; i < facts.size(); ++i) {
+    known[i] = context->InputExpression(static_cast<int>(i)).constant_value();
+    values.push_back(facts[i].constant != nullptr ? facts[i].constant
+                     : known[i].has_value()       ? &*known[i]
+                                                  : nullptr);
+  }
+  return SignatureOf(facts, values, call);
 }
 
 absl::Status CallKernelInXla(tensorflow::XlaOpKernelContext* context, const InstalledKernel& kernel,

@@ -18,8 +18,12 @@ namespace composite {
 // or as text, nor kept for another one.
 std::string WhyNoKernelCalls(const tensorflow::XlaOpKernelContext& context);
 
-// The signature of the call, with the values that XLA knows; false where an input has no shape that
-// is known, or is empty.
+// The signature of a call whose inputs have these shapes and, where they are known, these values;
+// false where an input has no shape that is known, or is empty.
+bool SignatureOf(absl::Span<const InputFact> facts,
+                 absl::Span<const tensorflow::Tensor* const> values, Signature* call);
+
+// The same with the values that XLA knows.
 bool SignatureForXla(tensorflow::XlaOpKernelContext* context, absl::Span<const InputFact> facts,
                      Signature* call);
 

@@ -89,45 +89,93 @@ std::atomic<bool>& XlaKernelsAreForced() {
   return forced;
 }
 
-absl::StatusOr<XlaChoice> ChooseForXla(const XlaNode& node, const Options& asked, bool waits) {
-  const bool forced = XlaKernelsAreForced() && asked.backend != Backend::kTf && !asked.strict();
-  Options options = asked;
-  if (forced) options.backend = Backend::kTvm;
-  XlaChoice choice;
-  const bool measuring = node.attrs.Find(kUncountedAttr) != nullptr;
-  const Caller caller = CallerOf(node.version, NodeDtypes(node.version, node.attrs), measuring);
-  const int32_t wait = options.xla_wait == kXlaUnset ? kXlaDefault : options.xla_wait;
-  const bool must = OptionsOf(caller, options).must();
-  const Ops ops = OpsOf(node.expansion);
-  if (wait == kXlaNever && !measuring) {
-    choice.why = "xla=\"never\"";
-  } else if (ops.draws) {
-    choice.why = "it draws random numbers, which are others to XLA than to kernels";
-  } else if (!must && !options.invariant() && !measuring && !forced) {
-    choice.why = WhyLeftToXla(node, ops);
+namespace {
+
+// A node on its way to a choice.
+struct Pending {
+  Pending(const XlaNode& node, const Options& asked)
+      : node(node),
+        forced(XlaKernelsAreForced() && asked.backend != Backend::kTf && !asked.strict()),
+        options(asked),
+        measuring(node.attrs.Find(kUncountedAttr) != nullptr),
+        caller(CallerOf(node.version, NodeDtypes(node.version, node.attrs), measuring)),
+        wait(asked.xla_wait == kXlaUnset ? kXlaDefault : asked.xla_wait) {
+    if (forced) options.backend = Backend::kTvm;
+    must = OptionsOf(caller, options).must();
   }
+
+  // Why it is its expansion, whatever kernels there are; empty if that depends on them.
+  std::string WhyNone() const {
+    const Ops ops = OpsOf(node.expansion);
+    if (wait == kXlaNever && !measuring) return "xla=\"never\"";
+    if (ops.draws) return "it draws random numbers, which are others to XLA than to kernels";
+    const bool any = must || options.invariant() || measuring || forced;
+    return any ? "" : WhyLeftToXla(node, ops);
+  }
+
+  GroupSnapshots Snapshots() const {
+    return {node.version, node.attrs, XlaCpu(), options.invariant(), node.call};
+  }
+  Decision Decide(GroupSnapshots* snapshots) const {
+    return composite::Decide(*snapshots, caller, options, XlaCpu());
+  }
+
+  static bool IsAwaited(const Decision& decision) { return decision.route == Route::kCompile; }
+  bool WaitsForVerdict(const Decision& decision) const {
+    return wait > 0 && (decision.asks != 0 || decision.why == Why::kPending);
+  }
+
+  const XlaNode& node;
+  const bool forced;
+  Options options;
+  const bool measuring;
+  const Caller caller;
+  const int32_t wait;
+  bool must;
+};
+
+}  // namespace
+
+absl::StatusOr<XlaChoice> ChooseForXla(const XlaNode& node, const Options& asked,
+                                       const UntilWhen& until) {
+  const Pending pending(node, asked);
+  XlaChoice choice;
+  choice.why = pending.WhyNone();
   if (!choice.why.empty()) return choice;
-  GroupSnapshots snapshots(node.version, node.attrs, XlaCpu(), options.invariant(), node.call);
-  Decision decision = Decide(snapshots, caller, options, XlaCpu());
+  GroupSnapshots snapshots = pending.Snapshots();
+  Decision decision = pending.Decide(&snapshots);
   choice.group = snapshots.shared_group(0);
   absl::Status awaited;
-  if (waits && decision.route == Route::kCompile) {
+  if (until != nullptr && Pending::IsAwaited(decision)) {
+    until(absl::InfiniteDuration());
     awaited = KernelTable::Global().Await(choice.group.get(), node.call, [] { return false; });
-    if (awaited.ok()) decision = Decide(snapshots, caller, options, XlaCpu());
-  } else if (waits && wait > 0 && (decision.asks != 0 || decision.why == Why::kPending)) {
-    KernelTable::Global().AwaitVerdict(choice.group.get(), node.call, absl::Milliseconds(wait));
-    decision = Decide(snapshots, caller, options, XlaCpu());
+    if (awaited.ok()) decision = pending.Decide(&snapshots);
+  } else if (until != nullptr && pending.WaitsForVerdict(decision)) {
+    const absl::Time end = until(absl::Milliseconds(pending.wait));
+    KernelTable::Global().AwaitVerdict(choice.group.get(), node.call, end);
+    decision = pending.Decide(&snapshots);
   }
   if (decision.why == Why::kNotExact) return CheckExact(decision.choice.kernel->record);
-  choice.why = awaited.ok() ? Sentence(decision, node, caller) : std::string(awaited.message());
+  choice.why =
+      awaited.ok() ? Sentence(decision, node, pending.caller) : std::string(awaited.message());
   if (decision.route == Route::kKernel) {
     const InstalledKernel& kernel = *decision.choice.kernel;
     if (kernel.used != nullptr) kernel.used->Note();
     choice.kernel = &kernel;
-  } else if (must && waits && !forced) {
+  } else if (pending.must && until != nullptr && !pending.forced) {
     return Refusal(node, choice.why);
   }
   return choice;
+}
+
+void AskForXla(const XlaNode& node, const Options& asked) {
+  const Pending pending(node, asked);
+  if (!pending.WhyNone().empty()) return;
+  GroupSnapshots snapshots = pending.Snapshots();
+  const Decision decision = pending.Decide(&snapshots);
+  const bool is_awaited = Pending::IsAwaited(decision);
+  if (!is_awaited && !pending.WaitsForVerdict(decision)) return;
+  KernelTable::Global().Ask(snapshots.shared_group(0).get(), node.call, is_awaited);
 }
 
 }  // namespace composite

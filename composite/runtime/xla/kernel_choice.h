@@ -6,10 +6,12 @@
 #define COMPOSITE_RUNTIME_XLA_KERNEL_CHOICE_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "composite/runtime/kernels/options.h"
@@ -39,10 +41,18 @@ struct XlaChoice {
 // For tests: each call that can have a kernel has it, whatever its times and its size.
 std::atomic<bool>& XlaKernelsAreForced();
 
-// The choice. `waits`: the kernel is asked for and waited for, as long as the options say. With
-// backend="tvm" an error where there is no kernel: FailedPrecondition, or InvalidArgument where the
-// kernel is not as exact as the options want.
-absl::StatusOr<XlaChoice> ChooseForXla(const XlaNode& node, const Options& options, bool waits);
+// When a wait that may last so long has to end; called before each wait.
+using UntilWhen = std::function<absl::Time(absl::Duration most)>;
+
+// The choice. `until`: the kernel is asked for and waited for, as long as the options say; without
+// it, neither. With backend="tvm" an error where there is no kernel: FailedPrecondition, or
+// InvalidArgument where the kernel is not as exact as the options want.
+absl::StatusOr<XlaChoice> ChooseForXla(const XlaNode& node, const Options& options,
+                                       const UntilWhen& until = nullptr);
+
+// Asks for the kernel of a node that a compilation will come to, if it will wait for one. What is
+// asked last is made first.
+void AskForXla(const XlaNode& node, const Options& options);
 
 }  // namespace composite
 

@@ -18,6 +18,8 @@ from composite.acceleration.comparing import Accelerated
 from composite.acceleration.graph import Partition, Region
 from composite.acceleration.report import AccelerationReport
 from composite.counters import RegionCounts
+from composite.measuring import xla
+from composite.measuring.decisions import Times
 from composite.recognition.recognizing import recognize
 from composite.trials.results import Deviation
 from tests.composite.recognition import recognized_ops
@@ -127,6 +129,31 @@ def test_xla_is_called_where_it_is_asked_for_and_the_fastest(times: list[float])
     assert slow.function.__name__ == "original_layers"
     with pytest.raises(TypeError, match="xla= is for a function of this process"):
         composite.accelerate("model", out="fast", xla=True)  # type: ignore[call-overload]
+
+
+def test_xla_with_kernels_is_called_where_it_is_the_fastest(
+    times: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faster = Times(10.0, 20.0, 0.5, 0.4, 0.6)
+    monkeypatch.setattr(xla, "measured", lambda *_: faster)
+    w = tf.constant(np.random.default_rng(1).standard_normal((96, 80)), tf.float32)
+
+    def classified(x: Any) -> Any:
+        return tf.nn.softmax(tf.matmul(tf.nn.gelu(x), w) + 1.0)
+
+    x = tf.ones([48, 96])
+    for seconds, is_called in ((1.0e-3, True), (1.5e-3, False)):
+        times[:] = [4e-3, 3e-3, 1.5e-3, seconds]
+        fast = composite.accelerate(classified, x, xla=True)
+        report = fast.report
+        assert report.is_xla_best
+        assert report.are_xla_kernels_best == is_called
+        assert report.xla_kernels is not None and report.xla_kernels.kernels == 1
+        assert ("with kernels in 1 places" in report.verdict) == is_called
+        assert f"by XLA with kernels: {1e6 * seconds:.0f} us" in str(report)
+        before = composite.stats()
+        np.testing.assert_allclose(fast(x), classified(x), rtol=1e-4)
+        assert (composite.stats() - before)["xla_kernel_launches"] == is_called
 
 
 @pytest.mark.usefixtures("times")
