@@ -136,14 +136,20 @@ ROWS = (
     OpTraits(
         "Slice",
         "slicing",
-        limits="begin and size known",
+        limits="size known",
         reads=reads(input=Read.MOVED, begin=Read.INDEX, size=Read.INDEX),
     ),
     OpTraits(
         "StridedSlice",
         "slicing",
-        limits="begin, end and strides known",
+        limits="begin, end and strides known, but for the index of a dimension that vanishes",
         reads=reads(input=Read.MOVED, begin=Read.INDEX, end=Read.INDEX, strides=Read.INDEX),
+    ),
+    OpTraits(
+        "XlaDynamicSlice",
+        "slicing",
+        limits="size known",
+        reads=reads(input=Read.MOVED, start_indices=Read.INDEX, size_indices=Read.INDEX),
     ),
     OpTraits("Reverse", "slicing", reads=reads(tensor=Read.MOVED, dims=Read.INDEX)),
     OpTraits("ReverseV2", "slicing", reads=reads(tensor=Read.MOVED, axis=Read.INDEX)),
@@ -164,6 +170,18 @@ ROWS = (
         "slicing",
         limits="shift known",
         reads=reads(input=Read.MOVED, shift=Read.INDEX, axis=Read.INDEX),
+    ),
+    # Another's part in an operand.
+    OpTraits(
+        "XlaDynamicUpdateSlice",
+        "updating",
+        reads=reads(input=Read.MOVED, update=Read.MOVED, indices=Read.INDEX),
+    ),
+    OpTraits(
+        "TensorScatterUpdate",
+        "updating",
+        limits="at most 4 updates",
+        reads=reads(tensor=Read.MOVED, indices=Read.INDEX, updates=Read.MOVED),
     ),
     # By the place alone.
     OpTraits("Range", "places", limits="known bounds; of an unknown size in steps of 1"),

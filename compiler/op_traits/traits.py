@@ -31,6 +31,7 @@ Family: TypeAlias = Literal[
     "largest",
     "scanning",
     "scattering",
+    "updating",
     "softmax",
     "lists",
     "slicing",

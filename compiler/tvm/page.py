@@ -35,7 +35,8 @@ Ranks must be known. Dims may vary from call to call, unless a column says other
 paddings, permutations and similar operands must be known when the kernel is compiled: they are
 constants, or arithmetic on shapes. A size may also be the value of an input that is a scalar, int32
 or int64 (`num_segments`, the `n` of `tf.range(n)`), or arithmetic on such values: it varies as a
-dim does, and is `= s0` among the kernel's shapes.
+dim does, and is `= s0` among the kernel's shapes. Where a part of a tensor begins may be data
+(`tf.slice(cache, [0, i], [n, 1])`, `x[:, i]`), as long as its size is known.
 
 A While becomes a loop in the kernel if its iterations can be counted beforehand: its condition must
 compare a bound with a number to which each iteration adds a constant. There may be several such

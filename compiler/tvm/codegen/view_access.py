@@ -24,7 +24,15 @@ from composite.compiler.tvm.codegen.indices import (
 from composite.compiler.tvm.ir.dims import Dim, product
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.ir.views import Check, Concat, Gather, Iota, RandomWords, Slice
+from composite.compiler.tvm.ir.views import (
+    Check,
+    Concat,
+    DynamicSlice,
+    Gather,
+    Iota,
+    RandomWords,
+    Slice,
+)
 from composite.compiler.tvm.math.numeric import (
     convert,
     from_storage,
@@ -71,10 +79,12 @@ def read_view(access: Elements, tensor: Tensor, at: Sequence[Index]) -> Expr | N
     node = tensor.node
     if isinstance(node, Slice):
         return access.read(node.operand, _source(access, node, at))
+    if isinstance(node, DynamicSlice):
+        return access.read(node.operand, _from_starts(access, node, at))
     if isinstance(node, Concat):
         return _concat(access, tensor, node, at)
     if isinstance(node, Gather):
-        return _gather(access, node, at)
+        return _gather(access, tensor, node, at)
     if isinstance(node, Check):
         return _check(access, node, at)
     if isinstance(node, Iota):
@@ -95,6 +105,20 @@ def _source(access: Elements, node: Slice, at: Sequence[Index]) -> list[Index]:
         else:
             moves = not (step == 1 and isinstance(first, int) and first == 0)
             source.append(block.bind(i * step + first) if moves else i)
+    return source
+
+
+def _from_starts(access: Elements, node: DynamicSlice, at: Sequence[Index]) -> list[Index]:
+    """Return the operand's indices of an element of a slice whose starts are data."""
+    block = access.block
+    source = list(at)
+    for axis, start in zip(node.axes, node.starts, strict=True):
+        first = block.let(convert(access.read(start, []), "int64"), "start")
+        i = source[axis]
+        if isinstance(i, Lane):
+            source[axis] = Lane(block.bind(i.base + first), i.lanes, i.step)
+        else:
+            source[axis] = block.bind(i + first)
     return source
 
 
@@ -188,7 +212,7 @@ def _by_lanes(access: Elements, tensor: Tensor, at: Sequence[Index]) -> Expr:
     return from_storage(block.let(block.load(cells, 0, lanes)), dtype)
 
 
-def _gather(access: Elements, node: Gather, at: Sequence[Index]) -> Expr:
+def _gather(access: Elements, tensor: Tensor, node: Gather, at: Sequence[Index]) -> Expr:
     own = [at[i] for i in node.at]
     kept = iter(node.kept)
     found = {}
@@ -198,6 +222,8 @@ def _gather(access: Elements, node: Gather, at: Sequence[Index]) -> Expr:
     source = [found[i] if i in found else at[next(kept)] for i in range(node.table.rank)]
     if not node.zero_elsewhere:
         return access.read(node.table, source)
+    if any(lanes_of(value) > 1 for value in found.values()):
+        return _by_lanes(access, tensor, at)  # of each lane it is asked whether it is within
     sizes = [index(access.size(node.table.shape[axis])) for axis in node.axes]
     inside = reduce(tirx.And, map(_is_within, found.values(), sizes))
     dtype = compute_dtype(node.table.dtype)
@@ -211,7 +237,7 @@ def _gather(access: Elements, node: Gather, at: Sequence[Index]) -> Expr:
 def _check(access: Elements, node: Check, at: Sequence[Index]) -> Expr:
     """Return an index after the kernel has failed if it is out of bounds."""
     block = access.block
-    value = access.read(node.operand, at)
+    value = block.let(access.read(node.operand, at))  # of one expression, so that it is proven
     bound = index(access.size(node.bound))
     lanes = lanes_of(value)
     if lanes == 1:

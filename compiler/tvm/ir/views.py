@@ -8,7 +8,7 @@ Reshapes and transposes, which every strategy knows, are in :mod:`.tensor`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -34,6 +34,21 @@ class Slice(Node):
     operand: Tensor
     start: tuple[Dim, ...]
     step: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DynamicSlice(Node):
+    """A part of the operand as large as the result, which begins where scalars say.
+
+    Along dimension ``axes[k]`` it begins at ``starts[k]``, along all others at 0. It lies within
+    the operand: a start that is not known to is a :class:`Check`.
+    """
+
+    selects: ClassVar[bool] = True
+
+    operand: Tensor
+    starts: tuple[Tensor, ...]
+    axes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -133,6 +148,17 @@ def sliced(
         step = tuple(s * t for s, t in zip(node.step, step, strict=True))
         return Tensor(size, tensor.dtype, Slice(node.operand, tuple(start), step))
     return Tensor(size, tensor.dtype, Slice(tensor, tuple(start), step))
+
+
+def sliced_at(tensor: Tensor, starts: Mapping[int, Tensor], size: Shape) -> Tensor:
+    """Return ``size`` elements from scalars on, one for each axis of ``starts``.
+
+    Each must be such that the part lies within the tensor (see :class:`DynamicSlice`).
+    """
+    if not starts:
+        return tensor
+    node = DynamicSlice(tensor, tuple(starts.values()), tuple(starts))
+    return Tensor(size, tensor.dtype, node)
 
 
 def concat(tensors: Sequence[Tensor], axis: int, what: str) -> Tensor:

@@ -12,7 +12,7 @@ from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.lists import Among
 from composite.compiler.tvm.ir.tensor import Tensor
-from composite.compiler.tvm.lower.data import filled_like
+from composite.compiler.tvm.lower.data import filled, filled_like
 from composite.compiler.tvm.lower.slicing import Subscript, axis_of, subscript
 from composite.compiler.tvm.lower.static import (
     as_known,
@@ -22,6 +22,7 @@ from composite.compiler.tvm.lower.static import (
     known_vector,
 )
 from composite.compiler.tvm.lower.unary import NUMBERS
+from composite.compiler.tvm.lower.updating import updated
 from composite.compiler.tvm.math.numeric import add
 from composite.compiler.tvm.nodes.node import OpNode
 
@@ -149,6 +150,9 @@ def _lower_strided_slice_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor
     around: list[tuple[Dim, Dim]] = []
     for axis, (step, count) in enumerate(zip(part.step, part.count, strict=True)):
         start = part.start[axis]
+        if axis in part.starts:
+            around.append((0, 0))
+            continue
         if step < 0:
             start = start + (count - 1) * step
             dy = _mirrored(dy, axis, count - 1, count)
@@ -156,7 +160,10 @@ def _lower_strided_slice_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor
         around.append((start, shape[axis] - start - dy.shape[axis]))
         if dy.shape[axis] == 0:
             around[-1] = (shape[axis], 0)
-    return [padded(dy, around)]
+    dy = padded(dy, around)
+    if not part.starts:
+        return [dy]
+    return [updated(node, filled(0, shape, dy.dtype), dy, part.starts)]
 
 
 def _one_of_each(dy: Tensor, shape: Shape, part: Subscript, axis: int) -> Tensor:

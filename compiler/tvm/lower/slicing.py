@@ -1,4 +1,4 @@
-"""Parts of a tensor: slices, splits, reversals. Where a part lies must be known now.
+"""Parts of a tensor: slices, splits, reversals. How large a part is must be known now.
 
 Sizes that only the call knows may be cut where that says how large they are at least: a kernel of
 ``x[1:]`` covers the calls in which there is an element (:meth:`..node.OpNode.at_least`).
@@ -6,45 +6,93 @@ Sizes that only the call knows may be cut where that says how large they are at 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.tensor import Tensor
+from composite.compiler.tvm.lower.computed_places import (
+    Place,
+    as_tensor,
+    clamped,
+    places,
+    wrapped,
+)
 from composite.compiler.tvm.lower.static import (
     as_known,
     constant_values,
     known_dims,
     known_ints,
-    known_places,
 )
 from composite.compiler.tvm.nodes.node import OpNode
 
 
 def _lower_slice(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     tensor = as_known(inputs[0])
-    start = known_places(node, inputs[1], "begin")
+    begin = places(node, inputs[1], "begin")
     size = list(known_dims(node, inputs[2], "size"))
-    if len(start) != tensor.rank or len(size) != tensor.rank:
-        raise NotCovered(f"Slice: {len(start)} begins, {len(size)} sizes of rank {tensor.rank}")
-    for i, (first, whole) in enumerate(zip(start, tensor.shape, strict=True)):
+    if len(begin) != tensor.rank or len(size) != tensor.rank:
+        raise NotCovered(f"Slice: {len(begin)} begins, {len(size)} sizes of rank {tensor.rank}")
+    starts: dict[int, Tensor] = {}
+    for i, (first, whole) in enumerate(zip(begin, tensor.shape, strict=True)):
+        if isinstance(first, Tensor):
+            if size[i] == -1:
+                raise NotCovered("Slice: a size that depends on a begin computed at run time")
+            _size_within(node, size[i], whole)
+            starts[i] = views.checked(first, whole - size[i] + 1)
+            continue
         if size[i] == -1:
             size[i] = whole - first
         for amount in (first, size[i], whole - first - size[i]):
             node.at_least(amount, 0, f"size {whole} from {first} on")
-    return [views.sliced(tensor, start, tuple(size))]
+    return [_part(tensor, begin, starts, tuple(size))]
+
+
+def _lower_dynamic_slice(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower XlaDynamicSlice, which moves a part that would begin or end outside to the edge."""
+    tensor = inputs[0]
+    begin = places(node, inputs[1], "start")
+    size = known_dims(node, inputs[2], "size")
+    if len(begin) != tensor.rank or len(size) != tensor.rank:
+        raise NotCovered(f"{node.op}: {len(begin)} starts, {len(size)} sizes of {tensor.rank}")
+    for part, whole in zip(size, tensor.shape, strict=True):
+        _size_within(node, part, whole)
+    starts = {
+        i: clamped(as_tensor(first, inputs[1].dtype), whole - part)
+        for i, (first, part, whole) in enumerate(zip(begin, size, tensor.shape, strict=True))
+        if part != whole
+    }
+    return [views.sliced_at(tensor, starts, size)]
+
+
+def _size_within(node: OpNode, size: Dim, whole: Dim) -> None:
+    for amount in (size, whole - size):
+        node.at_least(amount, 0, f"a part of {size} of size {whole}")
+
+
+def _part(
+    tensor: Tensor, begin: Sequence[Place], starts: Mapping[int, Tensor], size: Shape
+) -> Tensor:
+    """Return a part that begins where it is known to, and else where the starts say."""
+    known = [0 if isinstance(first, Tensor) else first for first in begin]
+    cut = tuple(tensor.shape[i] if i in starts else n for i, n in enumerate(size))
+    return views.sliced_at(views.sliced(tensor, known, cut), starts, size)
 
 
 @dataclass
 class Subscript:
-    """What a subscript takes of each dimension, and the shape of what is left."""
+    """What a subscript takes of each dimension, and the shape of what is left.
+
+    Of dimensions in ``starts`` one element is picked, at a place that is data.
+    """
 
     start: list[Dim] = field(default_factory=list)
     step: list[int] = field(default_factory=list)
     count: list[Dim] = field(default_factory=list)
     shape: list[Dim] = field(default_factory=list)
+    starts: dict[int, Tensor] = field(default_factory=dict)
 
     def take(self, start: Dim, step: int, count: Dim) -> None:
         """Take elements of the next dimension, which stays."""
@@ -55,6 +103,11 @@ class Subscript:
         """Take one element of the next dimension, which vanishes."""
         self._cut(start, 1, 1)
 
+    def pick_at(self, place: Tensor) -> None:
+        """Take the element at a place that is data, in the dimension, which vanishes."""
+        self.starts[len(self.start)] = place
+        self.pick(0)
+
     def _cut(self, start: Dim, step: int, count: Dim) -> None:
         self.start.append(start)
         self.step.append(step)
@@ -62,13 +115,16 @@ class Subscript:
 
     def of(self, tensor: Tensor) -> Tensor:
         """Return the part of the tensor."""
-        part = views.sliced(tensor, self.start, tuple(self.count), self.step)
+        size = tuple(self.count)
+        cut = tuple(tensor.shape[i] if i in self.starts else n for i, n in enumerate(size))
+        part = views.sliced(tensor, self.start, cut, self.step)
+        part = views.sliced_at(part, self.starts, size)
         return graph.reshape(part, tuple(self.shape))
 
 
 def subscript(node: OpNode, shape: Shape, bounds: list[Tensor]) -> Subscript:
     """Return what the begins, ends and strides of a StridedSlice op, and its masks, say."""
-    begin, end = (known_places(node, x, n) for x, n in zip(bounds, ("begin", "end"), strict=False))
+    begin, end = (places(node, x, n) for x, n in zip(bounds, ("begin", "end"), strict=False))
     steps = known_ints(node, bounds[2], "strides")
 
     def marked(name: str) -> list[bool]:
@@ -89,14 +145,24 @@ def subscript(node: OpNode, shape: Shape, bounds: list[Tensor]) -> Subscript:
         elif fresh[i]:
             result.shape.append(1)
         elif marked("shrink_axis")[i]:
-            result.pick(_place(node, begin[i], shape[done]))
+            index = begin[i]
+            if isinstance(index, Tensor):
+                result.pick_at(views.checked(wrapped(index, shape[done]), shape[done]))
+            else:
+                result.pick(_place(node, index, shape[done]))
         else:
-            first = None if free[0][i] else begin[i]
-            last = None if free[1][i] else end[i]
+            first = None if free[0][i] else _known(node, begin[i], "begin")
+            last = None if free[1][i] else _known(node, end[i], "end")
             result.take(*_range(node, shape[done], first, last, step))
     for dim in shape[len(result.start) :]:
         result.take(0, 1, dim)
     return result
+
+
+def _known(node: OpNode, place: Place, what: str) -> Dim:
+    if isinstance(place, Tensor):
+        raise NotCovered(f"{node.op}: its {what} is computed at run time")
+    return place
 
 
 def _place(node: OpNode, i: Dim, dim: Dim) -> Dim:
@@ -228,6 +294,7 @@ def _lower_unpack(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 LOWERINGS = {
     "Slice": _lower_slice,
+    "XlaDynamicSlice": _lower_dynamic_slice,
     "StridedSlice": _lower_strided_slice,
     "Roll": _lower_roll,
     "Reverse": _lower_reverse,

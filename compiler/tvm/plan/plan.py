@@ -14,7 +14,7 @@ from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.graph import Function, is_squeeze, is_table, pointwise
 from composite.compiler.tvm.ir.loop import Loop, LoopResult, is_one_value
 from composite.compiler.tvm.ir.tensor import Parameter, Pointwise, Reshape, Tensor, Transpose
-from composite.compiler.tvm.ir.views import Check, Concat, Gather, Slice
+from composite.compiler.tvm.ir.views import Check, Concat, DynamicSlice, Gather, Slice
 from composite.compiler.tvm.ir.walk import reachable, topological, unreshaped
 from composite.compiler.tvm.passes.pipeline import FUNCTION_PASSES, run
 from composite.compiler.tvm.plan.row_stages import join_rows
@@ -246,6 +246,8 @@ def _is_spread(operand: Tensor, reader: Tensor) -> bool:
     own, read = dims.product(operand.shape), dims.product(reader.shape)
     if isinstance(reader.node, Gather) and isinstance(own, int) and isinstance(read, int):
         return read > own
+    if isinstance(reader.node, DynamicSlice):
+        return operand is not reader.node.operand
     return isinstance(reader.node, Pointwise | Gather) and own != read
 
 
@@ -265,9 +267,9 @@ def _read_again_elsewhere(order: list[Tensor]) -> set[Tensor]:
     for tensor in order:
         node = tensor.node
         for operand in node.operands:
-            read = tensor if isinstance(node, Slice) else operand
+            read = tensor if isinstance(node, Slice | DynamicSlice) else operand
             sizes[operand] = sizes.get(operand, 0) + dims.product(read.shape)
-        if isinstance(node, Slice | Concat):
+        if isinstance(node, Slice | DynamicSlice | Concat):
             viewed.update(node.operands)
     return {t for t in viewed if _is_more(sizes[t], dims.product(t.shape))}
 

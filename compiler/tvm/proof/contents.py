@@ -83,9 +83,13 @@ class Contents:
         kept = self._kept.get(buffer.name)
         if kept is None:
             return
-        if kept.stores == 1 and index is not None and value is not None:
-            kept.place, kept.value = index, value
-            self._open[-1].append(buffer.name)
+        if kept.stores == 1 and index is not None:
+            if value is None and kept.extent == 1 and index == 0:
+                # Whatever it is, it is the same wherever it is loaded.
+                value = self._expressions.fresh(buffer.name, str(buffer.dtype))
+            if value is not None:
+                kept.place, kept.value = index, value
+                self._open[-1].append(buffer.name)
         if kept.extent != 1:
             kept.ranges.append(self._range(value, kept.time))
 

@@ -36,7 +36,9 @@ class Temporaries:
     def take_back(self, number: int) -> None:
         """Take back the buffers of what the stage of that number was the last to read."""
         for tensor in [t for t in self._held if self._last[t] <= number]:
-            self._free.append(self._held.pop(tensor))
+            room = self._held.pop(tensor)
+            if not _is_one_integer(tensor):
+                self._free.append(room)
 
     def _room(self, tensor: Tensor) -> tuple[Dim, Storage]:
         """Return a free buffer, the smallest that it fits into, or else another one."""
@@ -47,6 +49,11 @@ class Temporaries:
         found = min(reversed(fits), key=lambda one: one[0] if isinstance(one[0], int) else 0)
         self._free.remove(found)
         return found
+
+
+def _is_one_integer(tensor: Tensor) -> bool:
+    """Return whether it may be a place: what a buffer holds that is written once is proven."""
+    return product(tensor.shape) == 1 and tensor.dtype in {"int32", "int64"}
 
 
 def last_uses(stages: Sequence[Stage]) -> dict[Tensor, int]:

@@ -39,3 +39,12 @@ def test_a_buffer_serves_again_when_nobody_reads_it() -> None:
 
 def test_results_are_those_of_buffers_of_their_own(compiler: Any) -> None:
     compiler.compare(layers, *ARRAYS, rtol=1e-5, atol=1e-5)
+
+
+def test_each_place_in_a_tensor_has_a_buffer_of_its_own() -> None:
+    def picks(x: Any, i: Any, j: Any) -> Any:
+        return tf.gather(x, [1, 0]) + x[i], x[i, j]
+
+    specs = [tf.TensorSpec([5, 7, 20]), tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32)]
+    written = backend.write(library_of(picks, specs), [(5, 7, 20), (), ()])
+    assert written.proof.is_complete, written.proof
