@@ -12,6 +12,7 @@ may differ in rounding only, and with outputs in the memory of inputs, where tha
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,8 @@ from composite.compiler import account
 from composite.compiler.tvm.ir.constants import Packed
 from composite.kernels import host
 from composite.kernels.samples import Sample, Samples
-from composite.reference import adversarial, directed, floats, tolerance
+from composite.reference import adversarial, floats, tolerance
+from composite.reference.directed import Sides
 from composite.reference.evaluate import Step, evaluate
 from composite.reference.tolerance import Reference
 
@@ -98,10 +100,12 @@ class Oracle:
         Raises Mismatch if an output is wrong, or if `results` does.
         """
         worst, same_bits, unit, refused = 0.0, True, "", ""
+        sides: defaultdict[tuple[int, int], Sides] = defaultdict(Sides)  # of a way and an output
         for sample in self._samples:
             try:
-                for tasks, found in results(sample):
-                    worst = max(worst, _worst(sample, tasks, found))
+                for way, (tasks, found) in enumerate(results(sample)):
+                    own = [sides[way, i] for i in range(len(found))]
+                    worst = max(worst, _worst(sample, tasks, found, own))
                     pairs = zip(found, sample.expected, strict=True)
                     same_bits = same_bits and all(y.tobytes() == z.tobytes() for y, z in pairs)
             except host.Refused as answer:
@@ -199,13 +203,16 @@ def _places(forwards: Forwards) -> Iterator[dict[int, int]]:
         pending = [pair for pair in pending if over.get(pair[0]) != pair[1]]
 
 
-def _worst(sample: Sample, tasks: int, found: Sequence[Array]) -> float:
-    """The largest error of a kernel's outputs. Mismatch if an error is larger than allowed."""
+def _worst(sample: Sample, tasks: int, found: Sequence[Array], sides: Sequence[Sides]) -> float:
+    """The largest error of a kernel's outputs. Mismatch if an error is larger than allowed.
+
+    `sides`: of each output, of the samples before this one.
+    """
     worst = 0.0
     divided = f" by {tasks} tasks," if tasks > 1 else ""
     for i, outputs in enumerate(zip(found, sample.expected, sample.references, strict=True)):
         what = f"output {i} of {sample.shapes}, {sample.draw.kind},{divided}"
-        worst = max(worst, distance(what, *outputs, sample.draw))
+        worst = max(worst, distance(what, *outputs, sample.draw, sides[i]))
     return worst
 
 
@@ -257,14 +264,18 @@ def _begin(room: Array, alignment: int) -> int:
 _ORDINARY = adversarial.Draw("", [])
 
 
-def distance(
+def distance(  # noqa: PLR0913, PLR0917 - an output, what it is compared with, and where it is from
     what: str,
     kernel: Array,
     expansion: Array,
     reference: Reference,
     draw: adversarial.Draw = _ORDINARY,
+    sides: Sides | None = None,
 ) -> float:
-    """The kernel's error relative to |y| of the row. Mismatch if it is larger than allowed."""
+    """The kernel's error relative to |y| of the row. Mismatch if it is larger than allowed.
+
+    `sides`: of other runs, of too few numbers each to tell to which side they are rounded.
+    """
     if kernel.size == 0:
         return 0.0
     if not floats.is_floating(kernel):
@@ -288,7 +299,10 @@ def distance(
             f" {verdict.allowed:.2g} is allowed; it is {kernel.flat[verdict.at]},"
             f" and {exact.flat[verdict.at]} is expected"
         )
-    if not draw.denormal and directed.is_one_sided(kernel, exact, reference.own):
+    sides = Sides() if sides is None else sides
+    if not draw.denormal:
+        sides.add(kernel, exact, reference.own)
+    if sides.is_one:
         raise Mismatch(f"{what} is always rounded to one side, not to the nearest number")
     return verdict.error
 

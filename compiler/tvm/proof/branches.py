@@ -3,6 +3,9 @@
 A kernel whose sizes vary has one loop for small sizes and another one for large sizes, and pieces
 of rows and tiles that some sizes alone leave over. A check at two sizes may run few of them.
 
+What runs in a first trip of a loop alone says nothing about where later trips read and write: the
+sizes are such that it runs in a later one, too, of each loop around it.
+
 All candidates are followed through the statements at once, as vectors; of each loop every one of
 them follows some trips. So what is found to be taken is taken; a branch that is taken in other
 trips alone may be overlooked.
@@ -99,6 +102,7 @@ class _Walk:
         }
         self._loops = 0
         self._here = np.ones_like(self._lanes, bool)  # which lanes the statement runs in
+        self._later: list[_Vector] = []  # of each loop around it, which lanes are in a later trip
         self._taken: list[_Vector] = []
 
     def elements(self, buffers: Sequence[Any]) -> _Vector:
@@ -144,13 +148,21 @@ class _Walk:
     def _loop(self, s: Any, here: _Vector) -> None:
         first, count = self._value(s.min), self._value(s.extent)
         self._values[s.loop_var.name] = None
-        if first is not None and count is not None:
-            runs = here & (count > 0)
-            self._taken += [runs, here & ~runs]
-            self._loops += 1
-            self._values[s.loop_var.name] = first + self._trip(np.maximum(count, 1))
-            here = runs
-        self._statement(s.body, here)
+        if first is None or count is None:
+            self._statement(s.body, here)
+            return
+        runs = here & (count > 0)
+        self._take(runs, here & ~runs)
+        self._loops += 1
+        trip = self._trip(np.maximum(count, 1))
+        self._values[s.loop_var.name] = first + trip
+        self._later.append(trip > 0)
+        self._statement(s.body, runs)
+        self._later.pop()
+
+    def _take(self, *ways: _Vector) -> None:
+        """Note which lanes go these ways, and which of them in a later trip of each loop around."""
+        self._taken += [one & later for one in ways for later in (True, *self._later)]
 
     def _trip(self, count: _Vector) -> _Vector:
         """Return a trip of a loop for each lane: the first, the last or any other one."""
@@ -161,7 +173,7 @@ class _Walk:
         holds = self._value(s.condition)
         yes, no = (here, here) if holds is None else (here & (holds != 0), here & (holds == 0))
         if holds is not None:
-            self._taken += [yes, no]
+            self._take(yes, no)
         self._statement(s.then_case, yes)
         if s.else_case is not None:
             self._statement(s.else_case, no)

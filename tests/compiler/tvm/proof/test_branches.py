@@ -58,7 +58,19 @@ def test_what_is_left_of_the_last_piece_is_taken() -> None:
         return loop("p", pieces, lambda p: tirx.IfThenElse(p * 8 + 8 > n, store, None))
 
     assert [one["s0"] % 8 != 0 for one in telling([kernel(body)], {}, [{"s0": 64}])] == [True]
-    assert [one["s0"] % 8 != 0 for one in telling([kernel(body)], {}, [{"s0": 7}])] == [False]
+    assert [one["s0"] > 8 for one in telling([kernel(body)], {}, [{"s0": 7}])] == [True]
+    assert telling([kernel(body)], {}, [{"s0": 63}]) == []
+
+
+def test_what_runs_in_a_first_trip_is_run_in_a_later_one() -> None:
+    """Of rows in a branch for wide ones, the second is another mistake than the first."""
+    rows, columns = tirx.Var("s0", "int64"), tirx.Var("s1", "int64")
+    buffer = tirx.decl_buffer((rows, columns), "float32", "in0")
+    store = tir_stmt.BufferStore(buffer, tirx.const(1.0, "float32"), [constant(0), constant(0)])
+    wide = tirx.IfThenElse(columns >= constant(32), store, None)
+    function = tirx.PrimFunc([buffer], loop("r", rows, lambda _: wide))
+    known = [{"s0": 1, "s1": 40}, {"s0": 7, "s1": 10}]
+    assert [one["s0"] > 1 <= one["s1"] // 32 for one in telling([function], {}, known)] == [True]
 
 
 def test_a_loop_of_no_trips_is_a_branch() -> None:
