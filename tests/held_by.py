@@ -377,17 +377,19 @@ HELD_BY: dict[str, str] = {
     "tests/composite/autodiff/test_gradient_inputs.py": (
         "composite/runtime/tensorflow/saving_forward"
     ),
-    "tests/composite/test_xla_kernels.py": (
+    "tests/composite/test_xla_waits.py": (
         "composite/runtime/xla/calls_ahead composite/runtime/xla/compilation"
-        " composite/runtime/xla/custom_call composite/runtime/xla/host"
+    ),
+    "tests/composite/test_xla_kernels.py": (
+        "composite/runtime/xla/custom_call composite/runtime/xla/host"
         " composite/runtime/xla/kernel_call composite/runtime/xla/kernel_choice"
         " composite/runtime/xla/kernel_handler composite/runtime/xla/kernel_handles"
     ),
     "tests/composite/jit/test_xla_functions.py": (
-        "composite/runtime/tensorflow/region_pass composite/runtime/tensorflow/xla_region"
+        "composite/runtime/tensorflow/region_pass composite/runtime/xla/xla_region"
     ),
     "tests/composite/test_xla.py": (
-        "composite/runtime/tensorflow/xla_constants composite/runtime/tensorflow/xla_kernel"
+        "composite/runtime/xla/xla_constants composite/runtime/tensorflow/xla_kernel"
     ),
     "tests/examples/test_serving.py": (
         "composite/runtime/api/library_c_api composite/runtime/api/library_folder"

@@ -40,8 +40,9 @@ def _traced(function: Any) -> None:
     if not context.executing_eagerly():
         return
     try:
-        definition = function.inference_fn.definition
-        if definition.attr[_MUST_COMPILE].b:
+        definition = function.inference_fn.cached_definition
+        # Not by its key alone, which would add one to what TensorFlow keeps.
+        if _MUST_COMPILE in definition.attr and definition.attr[_MUST_COMPILE].b:
             _form(function, definition)
     except Exception as error:  # noqa: BLE001 - it runs without regions
         logger.warning("%s has no regions: %s", function.name, error)

@@ -147,7 +147,8 @@ def measured(
     own = specs(shapes.of_inputs(exact, sizes), dtypes)
     values_of_sizes = shapes.of_sizes(exact, sizes)
     if request.is_for_xla:  # a class of one call
-        derived = request.op == function_op.NAME
+        is_region = request.program.startswith(function_op.REGION_PREFIX)
+        derived = request.op == function_op.NAME and not is_region
         compiled = xla.measured(*node, own, values_of_sizes)
         yield xla.decided(compiled, asked, derived=derived)
         return

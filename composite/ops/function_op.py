@@ -27,6 +27,7 @@ SAVING_FORWARD = "_composite_twin"
 SAVING_FORWARD_OF = "_composite_twin_of"
 HAS_SAVING_FORWARD = "_composite_has_twin"  # on that node, in a function
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
+REGION_PREFIX = "__composite_region_"  # begins the names of the functions of regions
 
 
 def canonical(library: Any, stem: str) -> Any:

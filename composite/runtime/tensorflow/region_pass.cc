@@ -13,7 +13,7 @@
 #include "composite/runtime/regions/library_regions.h"
 #include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/composition.h"
-#include "composite/runtime/tensorflow/xla_region.h"
+#include "composite/runtime/xla/xla_region.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/graph/graph.h"
@@ -93,7 +93,10 @@ bool RegionsMatter() {
 absl::StatusOr<int64_t> AddXlaRegions(const DeniedOf& wanted,
                                       absl::FunctionRef<bool(const Node&)> may_join,
                                       FunctionLibraryDefinition* library) {
-  Joining joining{may_join, /*updates_variables=*/false};
+  const auto may_join_xla = [&](const Node& node) {
+    return MayJoinXlaRegion(node) && may_join(node);
+  };
+  Joining joining{may_join_xla, /*updates_variables=*/false};
   joining.may_be = &MayBeXlaRegion;
   return FormRegions(wanted, joining, nullptr, library, nullptr);
 }

@@ -8,10 +8,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.acceleration.graph import PREFIX
 from composite.hybrid.graph import Graph, graph_of
 from composite.hybrid.stages import Stage, stages
 from composite.ops import function_op
+from composite.ops.function_op import REGION_PREFIX
 
 
 def graph(edges: dict[str, list[str]], *, regions: str) -> Graph:
@@ -26,7 +26,7 @@ def graph(edges: dict[str, list[str]], *, regions: str) -> Graph:
         node = function.node_def.add(name=name, op=function_op.NAME if region else "AddN")
         node.input.extend(names[one] for one in reads)
         if region:
-            node.attr["f"].func.name = f"{PREFIX}{name}"
+            node.attr["f"].func.name = f"{REGION_PREFIX}{name}"
             node.attr["Tin"].list.type.extend([1] * len(reads))
             node.attr["Tout"].list.type.append(1)
         else:

@@ -19,8 +19,8 @@ from composite.measuring.decisions import Times
 from tests.conftest import RunPython
 
 RANDOM = np.random.default_rng(11)
-X, W, V = (RANDOM.standard_normal(s).astype(np.float32) for s in ((48, 96), (96, 96), (96, 64)))
-W, V = W / 10, V / 10
+X = RANDOM.standard_normal((48, 96)).astype(np.float32)
+W, V = ((RANDOM.standard_normal(s) / 10).astype(np.float32) for s in ((96, 96), (96, 64)))
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -74,11 +74,29 @@ def test_a_region_calls_its_kernel() -> None:
     assert_close(found[2], layers(X))
 
 
+@pytest.mark.usefixtures("regions")
+def test_other_functions_stay_as_they_are() -> None:
+    concrete = tf.function(layers, autograph=False).get_concrete_function(tf.constant(X))
+    assert "_with_regions" not in concrete.inference_fn.name.decode()
+    assert "_XlaMustCompile" not in concrete.inference_fn.cached_definition.attr
+
+
 def test_only_where_regions_are_asked_for() -> None:
     for options in ({}, {"regions": False}, {"regions": True, "xla": "never"}):
-        with composite.options(**options), Counted() as counted:  # type: ignore[arg-type]
+        with composite.options(**options), Counted() as counted:
             jit(layers)(X)
         assert (counted.regions, counted.kernels) == (0, 0), options
+
+
+@pytest.mark.usefixtures("regions")
+def test_what_is_faster_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A region is no gradient, which has terms in common with its forward."""
+    for rows, ratio in ((31, 0.8), (30, 1.1)):
+        times = Times(20.0 * ratio, 20.0, ratio, ratio - 0.02, ratio + 0.02)
+        monkeypatch.setattr(xla, "measured", lambda *_, times=times: times)
+        with Counted() as counted:
+            jit(layers)(X[:rows])
+        assert (counted.regions, counted.kernels) == (1, ratio < 1)
 
 
 @pytest.mark.usefixtures("regions")
@@ -87,6 +105,23 @@ def test_elementwise_ops_are_left_to_xla() -> None:
         found = jit(lambda x: tf.tanh(x * 2.0) + tf.exp(x))(X)
     assert counted.regions == 0
     assert_close(found, np.tanh(X * 2) + np.exp(X))
+
+
+@pytest.mark.usefixtures("regions")
+def test_ops_that_keep_kernels_from_xla_stay_outside() -> None:
+    """Indices that may be out of range, divisors that may be zero, random numbers."""
+    rows = tf.constant(RANDOM.integers(0, 48, 40))
+
+    def run(x: Any) -> Any:
+        noise = tf.random.stateless_uniform([40, 64], [1, 2])
+        picked = tf.gather(layers(tf.gather(x, rows // 1)) * tf.round(noise + 0.5), rows[:4] // 4)
+        return layers(picked, V.T[:64, :64], W[:64])
+
+    with Counted() as counted:
+        found = jit(run)(X)
+    assert (counted.regions, counted.kernels) == (2, 2)
+    with composite.options(regions=False):
+        assert_close(found, jit(run)(X))
 
 
 @pytest.mark.usefixtures("regions")

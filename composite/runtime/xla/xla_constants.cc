@@ -1,4 +1,4 @@
-#include "composite/runtime/tensorflow/xla_constants.h"
+#include "composite/runtime/xla/xla_constants.h"
 
 #include <memory>
 #include <unordered_set>

@@ -1,6 +1,6 @@
 // Which inputs of an op XLA has to know the values of when it compiles a call.
-#ifndef COMPOSITE_RUNTIME_TENSORFLOW_XLA_CONSTANTS_H_
-#define COMPOSITE_RUNTIME_TENSORFLOW_XLA_CONSTANTS_H_
+#ifndef COMPOSITE_RUNTIME_XLA_XLA_CONSTANTS_H_
+#define COMPOSITE_RUNTIME_XLA_XLA_CONSTANTS_H_
 
 #include <string>
 #include <vector>
@@ -23,4 +23,4 @@ absl::StatusOr<std::vector<int>> XlaConstantArguments(
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_TENSORFLOW_XLA_CONSTANTS_H_
+#endif  // COMPOSITE_RUNTIME_XLA_XLA_CONSTANTS_H_

@@ -1,13 +1,15 @@
-#include "composite/runtime/tensorflow/xla_region.h"
+#include "composite/runtime/xla/xla_region.h"
 
+#include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
 #include "composite/runtime/base/op_traits.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
-#include "composite/runtime/tensorflow/xla_constants.h"
+#include "composite/runtime/xla/xla_constants.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
@@ -25,6 +27,35 @@ bool IsFusedByXla(const RegionFunction& region) {
     const bool maps = traits.work == Work::kMaps || traits.work == Work::kMoves;
     return node.op() == "Const" || (maps && traits.runs == Runs::kNothing);
   });
+}
+
+bool ChecksIndices(absl::string_view op) {
+  static const auto& ops =
+      *new absl::flat_hash_set<absl::string_view>{"Gather",
+                                                  "GatherNd",
+                                                  "GatherV2",
+                                                  "ScatterNd",
+                                                  "SparseSegmentMean",
+                                                  "SparseSegmentSum",
+                                                  "SparseSoftmaxCrossEntropyWithLogits",
+                                                  "TensorScatterAdd",
+                                                  "TensorScatterMax",
+                                                  "TensorScatterMin",
+                                                  "TensorScatterSub",
+                                                  "TensorScatterUpdate",
+                                                  "TopKV2",
+                                                  "UnsortedSegmentMax",
+                                                  "UnsortedSegmentMin",
+                                                  "UnsortedSegmentProd",
+                                                  "UnsortedSegmentSum"};
+  return ops.contains(op);
+}
+
+// By whole numbers, of which one may be zero.
+bool Divides(absl::string_view op) {
+  static const auto& ops = *new absl::flat_hash_set<absl::string_view>{
+      "Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"};
+  return ops.contains(op);
 }
 
 bool ReadsShapeAlone(const Node& node) {
@@ -69,6 +100,14 @@ bool HidesConstants(const RegionFunction& region) {
 }
 
 }  // namespace
+
+bool MayJoinXlaRegion(const Node& node) {
+  const std::string& op = node.type_string();
+  if (TraitsOf(op).draws || ChecksIndices(op)) return false;
+  const bool is_whole =
+      node.num_outputs() > 0 && tensorflow::DataTypeIsInteger(node.output_type(0));
+  return !(is_whole && Divides(op));
+}
 
 bool MayBeXlaRegion(const RegionFunction& region) {
   return !IsFusedByXla(region) && !HidesConstants(region);
