@@ -197,5 +197,3 @@ def test_an_update_of_two_stacks() -> None:
         return tf.stack(parts, axis=1), tf.stack(parts, axis=1) * 2.0
 
     compare(body, *given())
-
-
