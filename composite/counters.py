@@ -50,14 +50,14 @@ class Stats(Mapping[str, int]):
     them, `xla_nodes` the nodes that XLA compiled, `xla_kernel_nodes` those of them that are calls
     of kernels, `xla_kernels` the kernels that they call, `xla_kernel_launches` the
     `kernel_launches` that are such calls, `in_place_updates` the variables that kernels of regions
-    updated where they lie, `copies` the inputs that were copied for a kernel:
-    constants, each time one is packed, what a TVM function is given that is not aligned, or that
-    it may keep while XLA's buffer ends with the call, and what a kernel of a GPU is given that
-    lies in the host's memory. All other inputs are read in place. `parallel_launches` counts the
-    loops of kernels that ran, or could have run, on several threads, and `team_launches` the loops
-    whose threads synchronize at barriers; `short_teams` of these ran on fewer threads than
-    TensorFlow's pool has: there was too little work to wake a thread for, the threads were busy,
-    or others have just taken their processors.
+    updated where they lie, and the tensors of which parts of stacks were, `copies` the inputs that
+    were copied for a kernel: constants, each time one is packed, what a TVM function is given that
+    is not aligned, or that it may keep while XLA's buffer ends with the call, and what a kernel of
+    a GPU is given that lies in the host's memory. All other inputs are read in place.
+    `parallel_launches` counts the loops of kernels that ran, or could have run, on several threads,
+    and `team_launches` the loops whose threads synchronize at barriers; `short_teams` of these ran
+    on fewer threads than TensorFlow's pool has: there was too little work to wake a thread for, the
+    threads were busy, or others have just taken their processors.
 
     Attributes:
         by_region: the RegionCounts of each region that was called, by the name of its function.

@@ -33,6 +33,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/binding/test_typed_record.py": (
         "call_request.py fields.py kernel_record.py kernel_request.py"
     ),
+    "tests/runtime/stacks/test_stack_updates.py": "picks stack",
     "tests/composite/ops/test_tensor_conditions.py": "composite/runtime/emit/one_of",
     "tests/composite/ops/test_keras_tensors.py": "keras_operation.py",
     "tests/composite/ops/test_semantics.py": "op.py",

@@ -174,12 +174,12 @@ ROWS = (
     # Another's part in an operand.
     OpTraits(
         "XlaDynamicUpdateSlice",
-        "updating",
+        "scattering",
         reads=reads(input=Read.MOVED, update=Read.MOVED, indices=Read.INDEX),
     ),
     OpTraits(
         "TensorScatterUpdate",
-        "updating",
+        "scattering",
         limits="at most 4 updates",
         reads=reads(tensor=Read.MOVED, indices=Read.INDEX, updates=Read.MOVED),
     ),

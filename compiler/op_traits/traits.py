@@ -31,7 +31,6 @@ Family: TypeAlias = Literal[
     "largest",
     "scanning",
     "scattering",
-    "updating",
     "softmax",
     "lists",
     "slicing",

@@ -13,6 +13,7 @@ from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.lists import Among
 from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.lower.data import filled, filled_like
+from composite.compiler.tvm.lower.scattering import updated
 from composite.compiler.tvm.lower.slicing import Subscript, axis_of, subscript
 from composite.compiler.tvm.lower.static import (
     as_known,
@@ -22,7 +23,6 @@ from composite.compiler.tvm.lower.static import (
     known_vector,
 )
 from composite.compiler.tvm.lower.unary import NUMBERS
-from composite.compiler.tvm.lower.updating import updated
 from composite.compiler.tvm.math.numeric import add
 from composite.compiler.tvm.nodes.node import OpNode
 

@@ -38,7 +38,7 @@ struct Stats {
   Counter xla_nodes{0};         // nodes that XLA compiled, at each compilation
   Counter xla_kernel_nodes{0};  // of these, nodes that are calls of kernels
   Counter xla_kernels{0};       // kernels that such nodes have called
-  Counter in_place_updates{0};  // variables that a kernel has updated where they lie
+  Counter in_place_updates{0};  // variables and tensors that were updated where they lie
   Counter copies{0};  // inputs that were copied: packed constants, unaligned ones, to a GPU
   Counter packed_constants{0};  // constants that were packed for a kernel
   Counter packed_bytes{0};      // what they take at present

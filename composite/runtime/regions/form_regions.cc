@@ -20,6 +20,7 @@
 #include "composite/runtime/regions/region_function.h"
 #include "composite/runtime/regions/region_node.h"
 #include "composite/runtime/regions/region_options.h"
+#include "composite/runtime/stacks/stack_updates.h"
 #include "composite/runtime/variables/take_over.h"
 #include "composite/runtime/variables/updates.h"
 #include "composite/runtime/variables/uses.h"
@@ -168,17 +169,18 @@ absl::Status AddLeftBehind(const std::vector<Region>& regions, const std::vector
   return absl::OkStatus();
 }
 
-// Readies the graph for regions: updates of variables, see variables/updates.h, and what it is
-// freed of, see cleanup.h.
+// Readies the graph for regions: updates of variables, see variables/updates.h, and of stacks, see
+// stacks/stack_updates.h, and what it is freed of, see cleanup.h.
 absl::Status Prepare(const tensorflow::FunctionDef& function,
                      const FunctionLibraryDefinition& library, const Joining& joining,
                      Graph* graph) {
   const auto may_update = [&](const Node& addition, const Node& operand) {
     const RegionRole role = RoleOf(operand);
     const bool is_computed = role == RegionRole::kComputes || role == RegionRole::kSums;
-    return joining.updates_variables && is_computed && joining.may_join(addition);
+    return joining.writes_in_place && is_computed && joining.may_join(addition);
   };
   TF_RETURN_IF_ERROR(MakeUpdates(may_update, {library, joining.may_have_twice}, graph));
+  if (joining.writes_in_place) TF_RETURN_IF_ERROR(MakeStackUpdates(graph));
   TF_RETURN_IF_ERROR(SplitShapes(graph));
   RemoveUnread(function, graph);
   return absl::OkStatus();

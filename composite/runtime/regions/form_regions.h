@@ -15,8 +15,9 @@ namespace composite {
 // What regions may have of the nodes of a graph.
 struct Joining {
   absl::FunctionRef<bool(const tensorflow::Node&)> may_join;
-  // Whether sums may take the places of additions to variables, so that regions have them.
-  bool updates_variables;
+  // Whether sums may take the places of additions to variables, so that regions have them, and
+  // updates of tensors those of stacks of their parts.
+  bool writes_in_place;
   // Whether two arguments of a function may be one variable.
   bool may_have_twice = true;
   // Which regions stay; null: all of them.

@@ -150,7 +150,7 @@ absl::StatusOr<int64_t> FormRegions(const DeniedOf& wanted, const Joining& joini
                                     std::unique_ptr<Graph>* graph) {
   if (wanted.empty()) return 0;
   Joining of_all = joining;
-  of_all.may_have_twice = joining.updates_variables && MayHaveTwice(function, *library);
+  of_all.may_have_twice = joining.writes_in_place && MayHaveTwice(function, *library);
   Adding adding(wanted, of_all, library);
   const auto own = function == nullptr ? wanted.end() : wanted.find(function->signature().name());
   if (own != wanted.end()) adding.ToGraph(*function, own->second, graph);
