@@ -96,7 +96,7 @@ absl::StatusOr<int64_t> AddXlaRegions(const DeniedOf& wanted,
   const auto may_join_xla = [&](const Node& node) {
     return MayJoinXlaRegion(node) && may_join(node);
   };
-  Joining joining{may_join_xla, /*updates_variables=*/false};
+  Joining joining{may_join_xla, /*writes_in_place=*/false};
   joining.may_be = &MayBeXlaRegion;
   return FormRegions(wanted, joining, nullptr, library, nullptr);
 }
