@@ -4,7 +4,8 @@ Both are loops that XLA compiles, with a few calls in each trip. An elementwise 
 each call and one behind it: XLA fuses them with the ops of the expansion, and not with a call of a
 kernel, as in a model. Each call waits for the one before it. Inputs pass a barrier in each trip, so
 that nothing of a call is computed once for all trips. The time of the loop without a trip is
-subtracted.
+subtracted. Of a region only the last result has an op behind it: the others are kept for later,
+such as for a gradient, and XLA has to write them as they are.
 
 Not for: kernels in nodes that TensorFlow runs (measure.py).
 """
@@ -19,11 +20,11 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops.gen_xla_ops import xla_optimization_barrier
 
-from composite.binding.records import AttrValue
+from composite.binding.records import PROGRAM, AttrValue
 from composite.compiler import account
 from composite.measuring import drawing, measure, repeated, rounds, turns
 from composite.measuring.decisions import Decision, Point, Times
-from composite.ops import call
+from composite.ops import call, function_op
 
 _COPIES = 2
 _CHAIN = 0.002  # seconds of the faster loop, at least
@@ -90,6 +91,8 @@ class _Loop:
     ) -> None:
         self._op_name, self._arguments, self._stamps = op_name, arguments, stamps
         self._constants, self._copies = constants, copies
+        program = stamps[PROGRAM].s.decode()
+        self._is_region = program.startswith(function_op.REGION_PREFIX)
         self._compiled = tf.function(self._run, jit_compile=True, autograph=False)
 
     def __call__(self, trips: int, *inputs: Any) -> None:
@@ -122,8 +125,11 @@ class _Loop:
         first = next((i for i, x in enumerate(held) if x.dtype.is_floating), None)
         if first is not None:
             held[first] = _scaled(held[first], token)
-        scaled = [_scaled(y, token) if y.dtype.is_floating else y for y in self._call(held)]
-        return list(xla_optimization_barrier([*scaled, token]))
+        outputs = self._call(held)
+        read = [i for i, y in enumerate(outputs) if y.dtype.is_floating]
+        for i in read[-1:] if self._is_region else read:
+            outputs[i] = _scaled(outputs[i], token)
+        return list(xla_optimization_barrier([*outputs, token]))
 
     def _call(self, inputs: Sequence[Any]) -> list[Any]:
         keywords = self._arguments([self._constants.get(i, x) for i, x in enumerate(inputs)])

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import composite
 from composite.binding.kernel_request import XLA_CPU, KernelRequest
+from composite.binding.records import PROGRAM, attr_value
 from composite.kernels import verdicts
 from composite.measuring import xla
 from composite.measuring.decisions import Times
@@ -34,6 +35,21 @@ def test_both_ways_run_and_are_timed() -> None:
     assert 1 < found.kernel_us < 5000 and 1 < found.expansion_us < 5000
     # These are no calls of the user's.
     assert counted["xla_nodes"] == counted["xla_kernel_nodes"] == counted["kernel_launches"] == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "multiplied"), [("__composite_region_1", 2), ("__composite_backward_1", 3)]
+)
+def test_results_that_are_kept_for_later(
+    monkeypatch: pytest.MonkeyPatch, program: str, multiplied: int
+) -> None:
+    """Of a region XLA writes them as they are, as the kernel does."""
+    stamps = {PROGRAM: attr_value(program)}
+    loop = xla._Loop("CompositeCall", lambda xs: {}, stamps, {}, 1)
+    monkeypatch.setattr(loop, "_call", lambda xs: [xs[0] + 1.0, xs[0] - 1.0])
+    with tf.Graph().as_default() as graph:
+        loop._after_call([tf.zeros([2, 2])], tf.constant(1.0))
+    assert sum(op.type == "Mul" for op in graph.get_operations()) == multiplied
 
 
 @pytest.mark.parametrize(
