@@ -44,9 +44,9 @@ def _of_low_bits(body: Body) -> Body:
     A constant has other bits beside these than a number that was rounded.
     """
 
-    def compared(block: Block, a: Expr, b: Expr) -> Expr:
-        low = body(block, convert(a, "float16"), convert(b, "float16"))
-        return block.stand_ins.add(body(block, a, b), low)
+    def compared(block: Block, *operands: Expr) -> Expr:
+        low = body(block, *(convert(x, "float16") for x in operands))
+        return block.stand_ins.add(body(block, *operands), low)
 
     return compared
 
@@ -55,7 +55,8 @@ def _test(body: Body) -> Lower:
     def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         (x,) = inputs
         node.require(x.dtype, *FLOATS)
-        return [pointwise(node.op, body, (x,), "bool")]
+        own = _of_low_bits(body) if x.dtype in NARROW_FLOATS else body
+        return [pointwise(node.op, own, (x,), "bool")]
 
     return lower
 

@@ -93,6 +93,17 @@ def test_numbers_of_16_bits_that_equal_a_constant() -> None:
     assert (told.path, told.algebra) == ("kernel", algebra.EQUAL)
 
 
+def test_numbers_of_16_bits_that_are_infinite_over_the_ring() -> None:
+    """Some of the elements that are drawn are; in a kernel, they have other bits beside these."""
+
+    @Composite("AlgebraNarrowFinite", inputs=["x: bfloat16"], outputs=["y: bfloat16"])
+    def narrow(x):
+        return tf.where(tf.math.is_finite(x + x), x, x * 0.5)
+
+    told = _told(narrow, tf.zeros([1 << 19], tf.bfloat16))
+    assert (told.path, told.algebra) == ("kernel", algebra.EQUAL)
+
+
 def test_largest_elements_of_volumes_are_not_compared() -> None:
     """TensorFlow's are those near the largest, as a kernel's are unless windows are large."""
 
