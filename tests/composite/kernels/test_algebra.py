@@ -98,9 +98,9 @@ def test_numbers_of_16_bits_that_are_infinite_over_the_ring() -> None:
 
     @Composite("AlgebraNarrowFinite", inputs=["x: bfloat16"], outputs=["y: bfloat16"])
     def narrow(x):
-        return tf.where(tf.math.is_finite(x + x), x, x * 0.5)
+        return tf.reduce_logsumexp(x, -1)
 
-    told = _told(narrow, tf.zeros([1 << 19], tf.bfloat16))
+    told = _told(narrow, tf.zeros([1 << 17, 4], tf.bfloat16))
     assert (told.path, told.algebra) == ("kernel", algebra.EQUAL)
 
 
