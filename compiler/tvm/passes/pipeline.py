@@ -26,9 +26,11 @@ from composite.compiler.tvm.passes.merge_equal import merge_equal
 from composite.compiler.tvm.passes.narrow_products import narrow_products
 from composite.compiler.tvm.passes.raising import raise_reshapes
 from composite.compiler.tvm.passes.rounding import round_operands
+from composite.compiler.tvm.passes.share_factors import share_factors
 from composite.compiler.tvm.passes.softmax import recognize_softmax
 from composite.compiler.tvm.passes.split_places import split_places
 from composite.compiler.tvm.passes.split_products import split_products
+from composite.compiler.tvm.passes.turn_factors import turn_factors
 
 F = TypeVar("F", bound=Function)
 
@@ -56,6 +58,8 @@ FUNCTION_PASSES: tuple[Pass[Function], ...] = (
     Pass("round-operands", round_operands),
     Pass("compose-elementary", compose_elementary),
     Pass("cancel-transposes", cancel_transposes),
+    Pass("share-factors", share_factors),
+    Pass("turn-factors", turn_factors),
     Pass("raise-reshapes", raise_reshapes),
     Pass("split-places", split_places),
     Pass("merge-equal", merge_equal),

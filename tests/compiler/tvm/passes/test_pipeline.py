@@ -38,6 +38,8 @@ def test_each_pass_has_a_name_of_its_own_and_says_what_it_does() -> None:
         "round-operands",
         "compose-elementary",
         "cancel-transposes",
+        "share-factors",
+        "turn-factors",
         "raise-reshapes",
         "split-places",
         "merge-equal",
