@@ -73,9 +73,9 @@ ROWS = (
         "return tf.reduce_sum(tf.where(x[:, :1] > 2, x, 0.0))",
     ),
     Remedy(
-        "Slice: its begin is computed at run time",
+        "StridedSlice: its begin is computed at run time",
         "read a known number of rows with tf.gather",
-        "start = tf.cast(x[0, 0], tf.int32)\nreturn tf.slice(x, [start, 0], [2, n])",
+        "start = tf.cast(x[0, 0], tf.int32)\nreturn x[start : start + 2]",
         "start = tf.cast(x[0, 0], tf.int32)\nreturn tf.gather(x, start + tf.range(2))",
     ),
     Remedy(
@@ -99,10 +99,10 @@ ROWS = (
         "return tf.linalg.diag_part(x) + others",
     ),
     Remedy(
-        r"op TensorScatterUpdate\b",
+        "TensorScatterUpdate: .* updates",
         "choose with tf.where",
-        "return tf.tensor_scatter_nd_update(x, [[2]], x[:1])",
-        "return tf.where(tf.equal(r[:, None], 2), x[:1], x)",
+        "return tf.tensor_scatter_nd_update(x, tf.range(5)[:, None], x[:5] * 2)",
+        "return tf.where(r[:, None] < 5, x * 2, x)",
     ),
     Remedy(
         r"op (UpperBound|LowerBound)\b",

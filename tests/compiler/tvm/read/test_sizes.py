@@ -94,7 +94,7 @@ def test_the_answer_asks_for_the_value(name: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        lambda x, n: x[n],  # places vary from call to call
+        lambda x, n: x[n:],  # places vary from call to call
         lambda x, n: tf.reduce_sum(x, axis=n),
         lambda x, n: tf.roll(x, n, 0),
         lambda x, n: tf.fill([tf.cast(x[0, 0], tf.int32) + n], x[0, 0]),  # of data as well
