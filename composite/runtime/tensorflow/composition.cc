@@ -130,6 +130,23 @@ absl::flat_hash_set<std::string> FunctionsOfXla(const FunctionLibraryDefinition&
   return functions;
 }
 
+absl::flat_hash_set<std::string> FunctionsOfLoops(const FunctionLibraryDefinition& library) {
+  absl::flat_hash_set<std::string> functions;
+  for (const std::string& name : library.ListFunctionNames()) {
+    auto record = library.FindRecord(name);
+    if (record == nullptr) continue;
+    for (const NodeDef& node : record->fdef().node_def()) {
+      if (TraitsOf(node.op()).runs != Runs::kLoop) continue;
+      for (const char* part : {"body", "cond"}) {
+        auto function = node.attr().find(part);
+        if (function == node.attr().end()) continue;
+        AddReachable(library, function->second.func().name(), &functions);
+      }
+    }
+  }
+  return functions;
+}
+
 bool KeepsTfOps(const FunctionDef& function) {
   return IsTrue(function.attr(), kXlaAttr) || IsMade(function);
 }

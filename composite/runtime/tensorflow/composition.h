@@ -52,8 +52,13 @@ absl::optional<tensorflow::NodeDef> CompositionNode(const tensorflow::NodeDef& d
 absl::flat_hash_set<std::string> FunctionsOfXla(
     const tensorflow::FunctionLibraryDefinition& library);
 
-// The same for one function by itself. Expansions and their derivatives are among them: an op in a
-// body means TensorFlow's own, or a composition could not call the op that it composes.
+// Conditions and bodies of loops, and what they call.
+absl::flat_hash_set<std::string> FunctionsOfLoops(
+    const tensorflow::FunctionLibraryDefinition& library);
+
+// The same as FunctionsOfXla for one function by itself. Expansions and their derivatives are among
+// them: an op in a body means TensorFlow's own, or a composition could not call the op that it
+// composes.
 bool KeepsTfOps(const tensorflow::FunctionDef& function);
 
 // Whether the function is an expansion, or a derivative of one.

@@ -90,9 +90,13 @@ bool RegionsMatter() {
   return !ProcessOptions().ok() || OptionsHere().must();
 }
 
-absl::StatusOr<int64_t> AddXlaRegions(const DeniedOf& wanted,
+// Not in the trips of loops, in which verdicts do not hold: XLA moves what it makes of weights out
+// of a loop of its own code, and not what a kernel makes of them. A loop may be a region as a
+// whole.
+absl::StatusOr<int64_t> AddXlaRegions(DeniedOf wanted,
                                       absl::FunctionRef<bool(const Node&)> may_join,
                                       FunctionLibraryDefinition* library) {
+  for (const std::string& name : FunctionsOfLoops(*library)) wanted.erase(name);
   const auto may_join_xla = [&](const Node& node) {
     return MayJoinXlaRegion(node) && may_join(node);
   };

@@ -315,3 +315,19 @@ assert composite.stats()["regions"] == 1, composite.stats()
 
 def test_a_process_that_asks_for_regions(run_python: RunPython) -> None:
     run_python(_PROCESS, env={"COMPOSITE_REGIONS": "1"})
+
+
+def test_trips_of_loops_have_no_regions() -> None:
+    """XLA moves what it makes of weights out of the loop. This loop is no region as a whole."""
+
+    def doubled(x: Any) -> Any:
+        return tf.while_loop(
+            lambda i, x: tf.logical_and(i < 5, tf.reduce_sum(x) < 1e6),
+            lambda i, x: (i + 1, tf.nn.softmax(tf.matmul(x, W)) * 2.0),
+            [0, layers(x, W, W)],
+        )[1]
+
+    with composite.options(regions=True, backend="tvm"), Counted() as counted:
+        found = jit(doubled)(X)
+    assert (counted.regions, counted.kernels) == (1, 1)  # in front of the loop
+    assert_close(found, doubled(tf.constant(X)))
