@@ -31,7 +31,7 @@ from composite.compiler.tvm import NotCovered
 from composite.compiler_process import client
 from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
-from composite.kernels import produce, refusals, second_looks, toolchain, unchecked, verify
+from composite.kernels import produce, refusals, remeasuring, toolchain, unchecked, verify
 from composite.kernels.cache import Cache, open_default
 from composite.kernels.claims import Claimed
 from composite.kernels.expansions import Inexpandable
@@ -102,7 +102,7 @@ class Worker:
                         self._add_thread()  # for the next one
                         elsewhere.append(NodeDef.FromString(reply))
                     elif not self._is_without_threads:
-                        second_looks.take(self._stopping.is_set)
+                        remeasuring.run_due(self._stopping.is_set)
                     elsewhere = [one for one in elsewhere if not self._serve(one, kernels)]
         finally:  # otherwise threads that wait for a kernel would wait forever
             native.call("composite_worker", record(running=False))

@@ -34,7 +34,7 @@ from composite.kernels import (
     gpu,
     memory,
     refusals,
-    second_looks,
+    remeasuring,
     shapes,
     verify,
 )
@@ -163,7 +163,7 @@ def settled(
         keep(made)
         return Outcome("kernel", "")
     decision = verdict(cache, key, made, request, stopping)
-    second_looks.consider(decision, cache, key, made, request)
+    remeasuring.plan(decision, cache, key, made, request)
     if decision.kernel_wins:
         return Outcome("kernel", "")
     both = f"{decision.times.kernel_us:.1f} us against {decision.times.expansion_us:.1f} us"

@@ -2,7 +2,7 @@
 
 The size of the requested call is measured first, and its verdict is used while other sizes of the
 class are measured. Results in the cache are final, unless they are doubtful: a kernel that lost
-while other work disturbed its measurement is measured again later (second_looks.py).
+while other work disturbed its measurement is measured again later (remeasuring.py).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
+from composite.binding.log import logger
 from composite.kernels import verdicts
 from composite.kernels.cache import Cache
 from composite.measuring.decisions import Decision
@@ -23,7 +24,7 @@ from composite.measuring.decisions import Decision
 _WAITS = (10.0, 60.0, 300.0)  # seconds before the first measurement, the second, and so on
 
 
-class _Look(NamedTuple):
+class _Planned(NamedTuple):
     """A kernel to measure, and when."""
 
     due: float  # on the monotonic clock
@@ -36,38 +37,42 @@ class _Look(NamedTuple):
     @classmethod
     def after(
         cls, tries: int, cache: Cache, key: str, made: KernelRecord, request: KernelRequest
-    ) -> _Look:
+    ) -> _Planned:
         return cls(time.monotonic() + _WAITS[tries], tries, cache, key, made, request)
 
 
-_wanted: collections.deque[_Look] = collections.deque()
+_wanted: collections.deque[_Planned] = collections.deque()
 
 
-def consider(
+def plan(
     decision: Decision, cache: Cache, key: str, made: KernelRecord, request: KernelRequest
 ) -> None:
     """Has an installed kernel measured again later if its verdict is doubtful."""
     if decision.doubtful and not request.is_for_xla:
-        _wanted.append(_Look.after(0, cache, key, made, request))
+        _wanted.append(_Planned.after(0, cache, key, made, request))
 
 
-def take(stopping: Callable[[], bool]) -> None:
-    """Measures the kernel that has waited longest, if its time has come."""
+def run_due(stopping: Callable[[], bool]) -> None:
+    """Measures the kernel that has waited longest, if its time has come. Never raises."""
     try:
-        look = _wanted.popleft()
+        planned = _wanted.popleft()
     except IndexError:
         return
-    if time.monotonic() < look.due:
-        _wanted.append(look)
+    if time.monotonic() < planned.due:
+        _wanted.append(planned)
         return
-    doubtful = _measured_again(look, stopping)
-    if doubtful and look.tries + 1 < len(_WAITS):
-        _wanted.append(_Look.after(look.tries + 1, *look[2:]))
+    try:
+        doubtful = _measured_again(planned, stopping)
+    except Exception as error:  # noqa: BLE001 - the thread serves every op of the process
+        logger.info("%s: the kernel is not measured again: %s", planned.request.op, error)
+        return
+    if doubtful and planned.tries + 1 < len(_WAITS):
+        _wanted.append(_Planned.after(planned.tries + 1, *planned[2:]))
 
 
-def _measured_again(look: _Look, stopping: Callable[[], bool]) -> bool:
+def _measured_again(planned: _Planned, stopping: Callable[[], bool]) -> bool:
     """Measures a kernel, unless another process has; returns whether the result is doubtful."""
-    _, _, cache, key, made, request = look
+    _, _, cache, key, made, request = planned
     decision = verdicts.stored(cache, key, request)
     if decision is None or decision.doubtful:
         *_, decision = verdicts.measured(made, request)

@@ -11,7 +11,7 @@ import pytest
 
 from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
-from composite.kernels import produce, second_looks, verdicts
+from composite.kernels import produce, remeasuring, verdicts
 from composite.kernels.cache import Cache
 from composite.measuring.decisions import Decision, Times, decide
 
@@ -38,9 +38,9 @@ class _World:
     def settle(self) -> produce.Outcome:
         return produce.settled(_REQUEST, self.cache, _KEY, _RECORD, lambda: False)
 
-    def take_at(self, now: float, *, stops: bool = False) -> None:
+    def run_at(self, now: float, *, stops: bool = False) -> None:
         self.now = now
-        second_looks.take(lambda: stops)
+        remeasuring.run_due(lambda: stops)
 
     def measured(self, *_: Any) -> Iterator[Decision]:
         yield self.next.pop(0)
@@ -49,7 +49,7 @@ class _World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> _World:
     world = _World(Cache(tmp_path / "c"))
-    monkeypatch.setattr(second_looks, "_wanted", collections.deque())
+    monkeypatch.setattr(remeasuring, "_wanted", collections.deque())
     monkeypatch.setattr("time.monotonic", lambda: world.now)
     monkeypatch.setattr(verdicts, "measured", world.measured)
     monkeypatch.setattr(verdicts, "install", lambda _, one: world.installed.append(one))
@@ -63,12 +63,12 @@ _BUSY, _CALM = _decision(1.5, disturbed=True), _decision(0.5, disturbed=False)
 def test_a_kernel_that_lost_on_a_busy_machine_is_measured_again(world: _World) -> None:
     world.next = [_BUSY, _CALM]
     assert world.settle().status == "expansion"
-    world.take_at(9.0)
+    world.run_at(9.0)
     assert world.installed == [_BUSY]
-    world.take_at(11.0)
+    world.run_at(11.0)
     assert world.installed == [_BUSY, _CALM]
     assert verdicts.stored(world.cache, _KEY, _REQUEST) == _CALM
-    world.take_at(1000.0)
+    world.run_at(1000.0)
     assert not world.next and len(world.installed) == 2
 
 
@@ -76,7 +76,7 @@ def test_a_process_measures_a_few_times(world: _World) -> None:
     world.next = [_BUSY] * 5
     world.settle()
     for now in (11.0, 12.0, 72.0, 400.0, 1000.0, 10_000.0):
-        world.take_at(now)
+        world.run_at(now)
     assert len(world.next) == 1
 
 
@@ -84,7 +84,7 @@ def test_a_later_process_measures_what_is_doubtful_in_the_cache(world: _World) -
     verdicts.store(world.cache, _KEY, _RECORD, _REQUEST, _BUSY)
     world.next = [_CALM]
     assert world.settle().status == "expansion"
-    world.take_at(11.0)
+    world.run_at(11.0)
     assert world.installed == [_BUSY, _CALM]
 
 
@@ -92,14 +92,24 @@ def test_what_another_process_measured_is_not_measured_again(world: _World) -> N
     world.next = [_BUSY]
     world.settle()
     verdicts.store(world.cache, _KEY, _RECORD, _REQUEST, _CALM)
-    world.take_at(11.0)
+    world.run_at(11.0)
     assert world.installed == [_BUSY, _CALM]
 
 
 def test_a_process_that_ends_stores_nothing(world: _World) -> None:
     world.next = [_BUSY, _CALM]
     world.settle()
-    world.take_at(11.0, stops=True)
+    world.run_at(11.0, stops=True)
+    assert verdicts.stored(world.cache, _KEY, _REQUEST) == _BUSY
+
+
+def test_a_measurement_that_fails_leaves_the_verdict(world: _World) -> None:
+    """The thread that measures serves other requests."""
+    world.next = [_BUSY]
+    world.settle()
+    world.run_at(11.0)  # there is nothing to measure
+    world.run_at(1000.0)
+    assert world.installed == [_BUSY]
     assert verdicts.stored(world.cache, _KEY, _REQUEST) == _BUSY
 
 
@@ -107,4 +117,4 @@ def test_a_process_that_ends_stores_nothing(world: _World) -> None:
 def test_what_is_certain_is_final(world: _World, decision: Decision) -> None:
     world.next = [decision]
     world.settle()
-    assert not second_looks._wanted
+    assert not remeasuring._wanted
