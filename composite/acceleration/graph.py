@@ -70,7 +70,7 @@ def partition(function: Any, deny: Sequence[str] = ()) -> Partition:
         bodies |= {f.signature.name: f for f in found[1:]}
         for node in found[0].node_def:
             region = node.attr["f"].func.name if node.op == function_op.NAME else ""
-            if region.startswith(function_op.REGION_PREFIX):
+            if function_op.is_region(region):
                 times[region] += 1
             elif node.op not in _ENDS and node.op not in library:
                 outside[node.op] += 1

@@ -12,7 +12,6 @@ from composite.editing.scope import Edge, edge
 from composite.hybrid.captures import KEPT
 from composite.hybrid.transfer import is_shared
 from composite.ops import function_op, functions
-from composite.ops.function_op import REGION_PREFIX
 
 # Copies of a value as it is.
 _COPIES = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient"})
@@ -64,7 +63,7 @@ class Graph:
         """The function of a region's node; "" for any other node."""
         node = self._all[name]
         called: str = node.attr["f"].func.name if node.op == function_op.NAME else ""
-        return called if called.startswith(REGION_PREFIX) else ""
+        return called if function_op.is_region(called) else ""
 
 
 def graph_of(library: Any, others: Any) -> Graph:

@@ -147,8 +147,7 @@ def measured(
     own = specs(shapes.of_inputs(exact, sizes), dtypes)
     values_of_sizes = shapes.of_sizes(exact, sizes)
     if request.is_for_xla:  # a class of one call
-        is_region = request.program.startswith(function_op.REGION_PREFIX)
-        derived = request.op == function_op.NAME and not is_region
+        derived = request.op == function_op.NAME and not function_op.is_region(request.program)
         compiled = xla.measured(*node, own, values_of_sizes)
         yield xla.decided(compiled, asked, derived=derived)
         return

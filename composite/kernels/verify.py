@@ -149,7 +149,7 @@ def results(  # noqa: PLR0913, PLR0917 - a kernel and all that it is called with
 
 
 def _meets_nan(sample: Sample) -> bool:
-    """Whether a result on the way to the outputs is NaN: places of a NaN do not show it."""
+    """Whether an intermediate result is NaN; integer outputs, such as places, do not show it."""
     found = []
 
     def look(step: Step) -> None:
@@ -302,7 +302,7 @@ def distance(  # noqa: PLR0913, PLR0917 - an output, what it is compared with, a
     sides = Sides() if sides is None else sides
     if not draw.denormal:
         sides.add(kernel, exact, reference.own)
-    if sides.is_one:
+    if sides.is_one_sided:
         raise Mismatch(f"{what} is always rounded to one side, not to the nearest number")
     return verdict.error
 

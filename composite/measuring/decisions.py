@@ -59,7 +59,7 @@ class Decision(NamedTuple):
     def doubtful(self) -> bool:
         """Whether the kernel lost at one of the sizes while other work took processors from it.
 
-        Preemption costs a function more time the more threads it uses, so a win is none the less.
+        Preemption costs a function more time the more threads it uses, so a win stands.
         """
         return any(one.times.disturbed and not one.kernel_wins for one in self.points)
 

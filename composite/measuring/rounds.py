@@ -21,7 +21,7 @@ class Round(NamedTuple):
     kernel: float
     expansion: float
     nothing: float
-    preempted: bool = False  # whether a thread of this process was, by another program or by us
+    preempted: bool = False  # whether a thread of this process was
 
 
 LEAST = 1e-8  # seconds of a node; shorter ones are lost in the noise of the function

@@ -91,8 +91,7 @@ class _Loop:
     ) -> None:
         self._op_name, self._arguments, self._stamps = op_name, arguments, stamps
         self._constants, self._copies = constants, copies
-        program = stamps[PROGRAM].s.decode()
-        self._is_region = program.startswith(function_op.REGION_PREFIX)
+        self._is_region = function_op.is_region(stamps[PROGRAM].s.decode())
         self._compiled = tf.function(self._run, jit_compile=True, autograph=False)
 
     def __call__(self, trips: int, *inputs: Any) -> None:

@@ -30,6 +30,11 @@ _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what
 REGION_PREFIX = "__composite_region_"  # begins the names of the functions of regions
 
 
+def is_region(function: str) -> bool:
+    """Whether a function of this name is that of a region."""
+    return function.startswith(REGION_PREFIX)
+
+
 def canonical(library: Any, stem: str) -> Any:
     """The same functions under names that follow from what they compute.
 

@@ -85,7 +85,7 @@ def draws(  # noqa: PLR0913 - of which tensors, how many, and what is computed w
 ) -> Iterator[Draw]:
     """Inputs of each kind; ordinary and small ones alone unless `all_kinds`.
 
-    Small ones meet the constants that results are compared with, which few ordinary ones do.
+    The results of small inputs lie between constants such as 0 and 1; few ordinary ones do.
 
     takes_long: whether the expansion does, which is asked after the first draw.
     fed_back: whether a loop multiplies what it made with inputs again. Matrices are then as those

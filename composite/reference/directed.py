@@ -56,7 +56,7 @@ class Sides:
             self._counts[sign] += (np.count_nonzero(chosen), *away)
 
     @property
-    def is_one(self) -> bool:
+    def is_one_sided(self) -> bool:
         """Whether the kernel always rounded to one side, and TensorFlow did not."""
         for count, *away in self._counts.values():
             if count < _FEWEST:

@@ -15,6 +15,7 @@ from composite.measuring import xla
 from composite.measuring.decisions import Times
 from tests.composite import xla_kernel_ops as ops
 from tests.composite.test_xla_processes import defined
+from tests.composite.xla_counted import Counted
 from tests.conftest import RunPython
 
 RANDOM = np.random.default_rng(7)
@@ -33,19 +34,6 @@ def dense(x: Any) -> Any:
 
 def by_hand(x: Any) -> Any:
     return ops.dense.python_function(x, tf.constant(W), tf.constant(B))
-
-
-class Counted:
-    """What composite.stats() counted in a block."""
-
-    def __enter__(self) -> Counted:
-        self._before = composite.stats()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        found = composite.stats() - self._before
-        self.nodes, self.kernels = found["xla_nodes"], found["xla_kernel_nodes"]
-        self.launches = found["xla_kernel_launches"]
 
 
 @pytest.fixture
@@ -332,6 +320,7 @@ def test_what_is_exported_calls_no_kernel() -> None:
 _ENVIRONMENT = """
 import numpy as np, tensorflow as tf, composite
 from tests.composite import xla_kernel_ops as ops
+from tests.composite.xla_counted import Counted
 x, w, b = np.ones((48, 96), np.float32), np.ones((96, 96), np.float32), np.ones(96, np.float32)
 run = tf.function(lambda x: ops.dense(x, w, b), jit_compile=True, autograph=False)
 if {deterministic}:
@@ -366,6 +355,7 @@ def test_a_wrong_variable(run_python: RunPython) -> None:
 _CLUSTERED = """
 import numpy as np, tensorflow as tf, composite
 from tests.composite import xla_kernel_ops as ops
+from tests.composite.xla_counted import Counted
 tf.config.optimizer.set_jit("autoclustering")
 x, w, b = np.ones((48, 96), np.float32), np.ones((96, 96), np.float32), np.ones(96, np.float32)
 with composite.options(backend="tvm"):

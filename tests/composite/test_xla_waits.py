@@ -14,7 +14,8 @@ import composite
 from composite.measuring import xla
 from composite.measuring.decisions import Times
 from tests.composite import xla_kernel_ops as ops
-from tests.composite.test_xla_kernels import FASTER, B, Counted, W, X, dense, jit
+from tests.composite.test_xla_kernels import FASTER, B, W, X, dense, jit
+from tests.composite.xla_counted import Counted
 
 
 def test_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,8 @@ def _lower_slice(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
             size[i] = whole - first
         for amount in (first, size[i], whole - first - size[i]):
             node.at_least(amount, 0, f"size {whole} from {first} on")
-    return [_part(tensor, begin, starts, tuple(size))]
+    known = [0 if isinstance(first, Tensor) else first for first in begin]
+    return [_part(tensor, known, starts, tuple(size))]
 
 
 def _lower_dynamic_slice(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -73,12 +74,15 @@ def _size_within(node: OpNode, size: Dim, whole: Dim) -> None:
 
 
 def _part(
-    tensor: Tensor, begin: Sequence[Place], starts: Mapping[int, Tensor], size: Shape
+    tensor: Tensor,
+    begin: Sequence[Dim],
+    starts: Mapping[int, Tensor],
+    size: Shape,
+    step: Sequence[int] | None = None,
 ) -> Tensor:
-    """Return a part that begins where it is known to, and else where the starts say."""
-    known = [0 if isinstance(first, Tensor) else first for first in begin]
+    """Return a part that begins at the ``starts``, in dimensions without one at ``begin``."""
     cut = tuple(tensor.shape[i] if i in starts else n for i, n in enumerate(size))
-    return views.sliced_at(views.sliced(tensor, known, cut), starts, size)
+    return views.sliced_at(views.sliced(tensor, begin, cut, step), starts, size)
 
 
 @dataclass
@@ -115,10 +119,7 @@ class Subscript:
 
     def of(self, tensor: Tensor) -> Tensor:
         """Return the part of the tensor."""
-        size = tuple(self.count)
-        cut = tuple(tensor.shape[i] if i in self.starts else n for i, n in enumerate(size))
-        part = views.sliced(tensor, self.start, cut, self.step)
-        part = views.sliced_at(part, self.starts, size)
+        part = _part(tensor, self.start, self.starts, tuple(self.count), self.step)
         return graph.reshape(part, tuple(self.shape))
 
 

@@ -85,8 +85,9 @@ def choose(condition: Expr, then: Expr, other: Expr) -> Expr:
 def equal(a: Expr, b: Expr) -> Expr:
     """Return where two values are equal; Python's ``==`` on TVM expressions compares objects.
 
-    A denormal equals zero. LLVM compares a float that is made of an integer, as a bfloat16 and a
-    negative are, with a zero that it knows of by their bits, and these differ.
+    A denormal equals zero. LLVM compares the bits of a float with those of a constant zero if
+    integer instructions made the float (a bfloat16, -x), and the bits of a denormal are others. The
+    fence hides the constant.
     """
     if dtype_of(a).is_bool:
         return choose(a, b, tirx.Not(b))

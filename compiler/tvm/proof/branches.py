@@ -3,8 +3,8 @@
 A kernel whose sizes vary has one loop for small sizes and another one for large sizes, and pieces
 of rows and tiles that some sizes alone leave over. A check at two sizes may run few of them.
 
-What runs in a first trip of a loop alone says nothing about where later trips read and write: the
-sizes are such that it runs in a later one, too, of each loop around it.
+A branch that runs in the first trip of a loop alone does not show where later trips read and write.
+So each branch is also taken in a later trip of each loop around it.
 
 All candidates are followed through the statements at once, as vectors; of each loop every one of
 them follows some trips. So what is found to be taken is taken; a branch that is taken in other

@@ -241,7 +241,7 @@ def main(rounds: int, seed: int, folder: Path) -> int:
         while not made:
             worst = np.maximum(worst, _step(w, numbers, slope))
             made = taking.done() and composite.wait(0)
-            # A template that is stopped is waited for twice: for a fork of it, and for its end.
+            # A template that is stopped costs a request the limit twice.
             assert time.monotonic() < begin + 2 * _LIMIT + 30, f"round {number}, {event.__name__}"
         taking.result()
         took = time.monotonic() - begin

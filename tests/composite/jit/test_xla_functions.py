@@ -16,6 +16,7 @@ from tensorflow.python.eager import context
 import composite
 from composite.measuring import xla
 from composite.measuring.decisions import Times
+from tests.composite.xla_counted import Counted
 from tests.conftest import RunPython
 
 RANDOM = np.random.default_rng(11)
@@ -32,19 +33,6 @@ def layers(x: Any, w: Any = W, v: Any = V) -> Any:
     x = tf.nn.gelu(tf.matmul(x, w) + 0.5)
     x = (x - tf.reduce_mean(x, -1, keepdims=True)) * 3.0
     return tf.nn.softmax(tf.matmul(x, v))
-
-
-class Counted:
-    """What composite.stats() counted in a block."""
-
-    def __enter__(self) -> Counted:
-        self._before = composite.stats()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        found = composite.stats() - self._before
-        self.regions, self.kernels = found["regions"], found["xla_kernel_nodes"]
-        self.launches = found["xla_kernel_launches"]
 
 
 @pytest.fixture(autouse=True)

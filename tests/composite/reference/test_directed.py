@@ -18,7 +18,7 @@ def is_one_sided(*runs: tuple[np.ndarray, np.ndarray, np.ndarray]) -> bool:
     sides = Sides()
     for run in runs:
         sides.add(*run)
-    return sides.is_one
+    return sides.is_one_sided
 
 
 def exact(size: int = 2000) -> np.ndarray:
